@@ -206,59 +206,37 @@ func TestAttempt_ReportsStallAndRejection(t *testing.T) {
 	})
 }
 
-// The observer receives a failed poll as an Attempt with Poll. The Client logs the third failure in
-// a row, and the recovery.
-func TestLogger_ReportsFailingPolls(t *testing.T) {
+// The Client logs when the requests of its waits begin to fail, with the error, and once when they work
+// again. Two failures of a single poll are not worth a line.
+func TestWithLogger_ReportsFailingPolls(t *testing.T) {
 	t.Parallel()
-	for name, fails := range map[string]int{"twice": 2, "five times": 5} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				out, heard := new(testbase.Buffer), new(events)
-				c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithLogger(slog.New(slog.NewTextHandler(out, nil))))
-				id := testkit.Uploaded(t, c, "Weekly").ID
-				srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet, Nth: 2, Times: fails}, minutestest.BadGateway())
-				_, err := c.Meetings.Wait(t.Context(), id, nil)
-				require.NoError(t, err)
-				synctest.Wait()
-				failed := 0
-				for _, a := range heard.all() {
-					if a.Poll && a.MeetingID == id && a.StatusCode == http.StatusBadGateway {
-						failed++
-					}
-				}
-				require.Equal(t, fails, failed)
-				if fails < 3 {
-					require.Empty(t, out.String())
-					return
-				}
-				lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-				require.Len(t, lines, 2)
-				require.Regexp(t, `level=WARN msg="minutes: polls of a meeting fail.* meeting=`+id+` in_a_row=3 error=.*502`, lines[0])
-				require.Regexp(t, `level=WARN msg="minutes: polls of a meeting succeed again" meeting=`+id+` failed=5`, lines[1])
-			})
-		})
-	}
-	t.Run("until another call sees the meeting", func(t *testing.T) {
-		t.Parallel()
+	for _, fails := range []int{2, 5} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-			out := new(testbase.Buffer)
-			c := testkit.Client(srv, minutes.WithLogger(slog.New(slog.NewTextHandler(out, nil))))
+			out, heard := new(testbase.Buffer), new(events)
+			c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithLogger(slog.New(slog.NewTextHandler(out, nil))))
 			id := testkit.Uploaded(t, c, "Weekly").ID
-			srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet, Times: minutestest.Always}, minutestest.BadGateway())
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-			defer cancel()
-			time.AfterFunc(2*time.Minute+time.Second, func() {
-				_, err := c.Meetings.Update(ctx, id, nil)
-				assert.NoError(t, err)
-			})
-			_, err := c.Meetings.Wait(ctx, id, nil)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Equal(t, 1, strings.Count(out.String(), "succeed again"))
+			srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet, Nth: 2, Times: fails}, minutestest.BadGateway())
+			_, err := c.Meetings.Wait(t.Context(), id, nil)
+			require.NoError(t, err)
+			synctest.Wait()
+			failed := 0
+			for _, a := range heard.all() {
+				if a.Poll && a.MeetingID == id && a.StatusCode == http.StatusBadGateway {
+					failed++
+				}
+			}
+			require.Equal(t, fails, failed)
+			if fails < 3 {
+				require.Empty(t, out.String())
+				return
+			}
+			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+			require.Len(t, lines, 2)
+			require.Regexp(t, `level=WARN msg="minutes: requests of waits fail, and the waits continue" error=.*`+id+`: 502`, lines[0])
+			require.Regexp(t, `level=WARN msg="minutes: requests of waits succeed again"`, lines[1])
 		})
-	})
+	}
 }
 
 // An observer may use the Client. Several observers are all called, in order.
@@ -376,16 +354,6 @@ func TestAttemptFromContext_WorksAfterReturn(t *testing.T) {
 	})
 }
 
-// named is a transport that names each request like a tracing span.
-type named struct{ http.RoundTripper }
-
-func (n named) RoundTrip(req *http.Request) (*http.Response, error) {
-	if attempt, ok := minutes.AttemptFromContext(req.Context()); ok {
-		fmt.Println(attempt.Operation, attempt.Number)
-	}
-	return n.RoundTripper.RoundTrip(req)
-}
-
 func TestWithLogger_LogsEachAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -449,4 +417,14 @@ func TestAttemptFromContext_PrintsNoHeaders(t *testing.T) {
 	for _, secret := range []string{testkit.Key, "secret-cookie", "echo-of"} {
 		require.NotContains(t, printed.String(), secret)
 	}
+}
+
+// named is a transport that names each request like a tracing span.
+type named struct{ http.RoundTripper }
+
+func (n named) RoundTrip(req *http.Request) (*http.Response, error) {
+	if attempt, ok := minutes.AttemptFromContext(req.Context()); ok {
+		fmt.Println(attempt.Operation, attempt.Number)
+	}
+	return n.RoundTripper.RoundTrip(req)
 }

@@ -1,14 +1,12 @@
 package minutes_test
 
 import (
-	"bytes"
-	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -27,12 +25,11 @@ import (
 
 func TestWaitForMinutes_PollsUntilMinutesAreReady(t *testing.T) {
 	t.Parallel()
-	job := func(t *testing.T, srv *minutestest.Server) {
-		c := testkit.Client(srv)
-		m := testkit.Uploaded(t, c, "Weekly")
+	inBubble(t, "", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		start := time.Now()
 		var seen []minutes.Status
 		minuted, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, &minutes.WaitOptions{
+			Until:    minutes.StatusCreated, // is ignored
 			Format:   minutes.FormatMarkdown,
 			OnStatus: func(m *minutes.Meeting) { seen = append(seen, m.Status) },
 		})
@@ -43,20 +40,10 @@ func TestWaitForMinutes_PollsUntilMinutesAreReady(t *testing.T) {
 		assert.GreaterOrEqual(t, time.Since(start), 15*time.Minute)
 		assert.Less(t, time.Since(start), 16*time.Minute)
 		polls := srv.Requests("meetings.get")
-		require.NotEmpty(t, polls)
 		assert.Equal(t, start, polls[0].At, "the first poll is at once")
 		for i := 1; i < len(polls); i++ {
 			assert.GreaterOrEqual(t, polls[i].At.Sub(polls[i-1].At), 30*time.Second)
 		}
-	}
-	t.Run("server made in the bubble", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) { job(t, minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))) })
-	})
-	t.Run("server made outside the bubble", func(t *testing.T) {
-		t.Parallel()
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		synctest.Test(t, func(t *testing.T) { job(t, srv) })
 	})
 }
 
@@ -81,40 +68,41 @@ func asWaitError(t *testing.T, err error, id string) *minutes.WaitError {
 	return wait
 }
 
-func TestWait_EndsOnFailureOrContext(t *testing.T) {
+func TestWait_Ends(t *testing.T) {
 	t.Parallel()
-	for _, status := range []minutes.Status{
-		minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed, minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected,
-	} {
-		t.Run("failed as "+string(status), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				srv.Script(minutestest.Script{Outcome: status})
-				c := testkit.Client(srv)
-				m := testkit.Uploaded(t, c, "Doomed")
-				_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
-				failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
-				require.True(t, ok, "%v", err)
-				assert.Equal(t, status, failed.Status)
-				assert.Equal(t, m.ID, failed.Meeting.ID)
-				assert.Equal(t, "Doomed", failed.Meeting.Title)
-				assert.Contains(t, err.Error(), string(status))
-			})
-		})
-	}
-	inBubble(t, "ctx deadline", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "at Until", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		start := time.Now()
+		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusTranscribed})
+		require.NoError(t, err)
+		assert.Equal(t, minutes.StatusGeneratingMinutes, got.Status, "past it counts, too")
+		assert.Less(t, time.Since(start), 13*time.Minute)
+	})
+	inBubble(t, "if the meeting failed", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, _ *minutes.Meeting) {
+		srv.Script(minutestest.Script{Outcome: minutes.StatusTranscribeBlocked})
+		m := testkit.Uploaded(t, c, "Doomed")
+		_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
+		failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, minutes.StatusTranscribeBlocked, failed.Status)
+		assert.Equal(t, "Doomed", failed.Meeting.Title)
+	})
+	inBubble(t, "without audio", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, _ *minutes.Meeting) {
+		id, began := testkit.Waiting(t, srv), time.Now()
+		_, err := c.Meetings.Wait(t.Context(), id, &minutes.WaitOptions{AudioTimeout: 10 * time.Minute})
+		require.ErrorIs(t, err, minutes.ErrNoAudio)
+		assert.Equal(t, minutes.StatusCreated, asWaitError(t, err, id).Meeting.Status)
+		assert.InDelta(t, 10*time.Minute, time.Since(began), float64(32*time.Second))
+	})
+	inBubble(t, "with its deadline", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		start := time.Now()
 		_, err := c.Meetings.Wait(ctx, m.ID, nil)
-		wait := asWaitError(t, err, m.ID)
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, 5*time.Minute, time.Since(start))
-		require.NotNil(t, wait.Meeting)
-		assert.Equal(t, minutes.StatusTranscribing, wait.Meeting.Status)
+		assert.Equal(t, minutes.StatusTranscribing, asWaitError(t, err, m.ID).Meeting.Status)
 	})
-	inBubble(t, "ctx canceled with a cause", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "with its context, whose cause it names", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cause := errors.New("shutting down")
 		time.AfterFunc(time.Minute, func() { cancel(cause) })
@@ -123,7 +111,7 @@ func TestWait_EndsOnFailureOrContext(t *testing.T) {
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.ErrorIs(t, err, cause)
 	})
-	inBubble(t, "ctx done before", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "before a request, if ctx is done", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := c.Meetings.Wait(ctx, m.ID, nil)
@@ -131,16 +119,23 @@ func TestWait_EndsOnFailureOrContext(t *testing.T) {
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.Empty(t, srv.Requests("meetings.get"))
 	})
-	inBubble(t, "meeting deleted", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		time.AfterFunc(time.Minute, func() { assert.NoError(t, c.Meetings.Delete(context.Background(), m.ID)) })
+	inBubble(t, "if someone deletes the meeting", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		time.AfterFunc(time.Minute, func() { assert.NoError(t, testkit.Client(srv).Meetings.Delete(context.Background(), m.ID)) })
 		start := time.Now()
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		wait := asWaitError(t, err, m.ID)
 		assert.ErrorIs(t, err, minutes.ErrNotFound)
-		require.NotNil(t, wait.Meeting, "as last seen")
+		require.NotNil(t, asWaitError(t, err, m.ID).Meeting, "as last seen")
 		assert.Less(t, time.Since(start), 2*time.Minute)
 	})
-	inBubble(t, "key revoked", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "if the caller has deleted the meeting", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		srv.Advance(m.ID, minutes.StatusMinutesReady)
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+		require.NoError(t, c.Meetings.Delete(t.Context(), m.ID))
+		_, err = c.Meetings.Wait(t.Context(), m.ID, nil) // although the Client has just seen the meeting
+		require.ErrorIs(t, err, minutes.ErrNotFound)
+	})
+	inBubble(t, "if the key is revoked", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		time.AfterFunc(time.Minute, func() {
 			srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Revoked = true })
 		})
@@ -148,103 +143,159 @@ func TestWait_EndsOnFailureOrContext(t *testing.T) {
 		asWaitError(t, err, m.ID)
 		assert.ErrorIs(t, err, minutes.ErrUnauthenticated)
 	})
-	inBubble(t, "twenty failed polls in a row", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 3, Times: 20}, minutestest.Refuse(minutes.ErrInternal))
-		start := time.Now()
+	inBubble(t, "if the service rejects the request", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.Refuse(minutes.ErrInsufficientScope))
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		wait := asWaitError(t, err, m.ID)
-		assert.ErrorIs(t, err, minutes.ErrInternal)
-		assert.Equal(t, minutes.StatusAudioUploaded, wait.Meeting.Status)
-		assert.GreaterOrEqual(t, time.Since(start), 10*time.Minute)
-		assert.Len(t, srv.Requests("meetings.get"), 22)
+		asWaitError(t, err, m.ID)
+		assert.ErrorIs(t, err, minutes.ErrInsufficientScope)
+		assert.Len(t, srv.Requests("meetings.get"), 1)
 	})
 }
 
-func TestWait_ContinuesAfterFailures(t *testing.T) {
+// Transient failures never end a wait, however many there are.
+func TestWait_OutlastsTransientFailures(t *testing.T) {
 	t.Parallel()
-	inBubble(t, "after nineteen failed polls", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2, Times: 19}, minutestest.LoseResponse())
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		assert.NoError(t, err)
-	})
-	inBubble(t, "after failed polls that are not in a row", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		for _, nth := range []int{1, 13} {
-			srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: nth, Times: 11}, minutestest.BadGateway())
-		}
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
-	})
-	inBubble(t, "after failed polls of an earlier wait", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 25}, minutestest.BadGateway())
-		testkit.WaitFor(t, c, m.ID, 9*time.Minute+35*time.Second, nil)
-		require.GreaterOrEqual(t, len(srv.Requests("meetings.get")), 19)
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
-	})
-	inBubble(t, "after sixty 429s", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 60}, minutestest.RateLimit(""))
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
-	})
-	inBubble(t, "after five 429s, with longer pauses", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2, Times: 5}, minutestest.RateLimit(""))
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
-		polls := srv.Requests("meetings.get")
-		var pauses []time.Duration
-		for i := 2; i < 8; i++ {
-			pauses = append(pauses, polls[i].At.Sub(polls[i-1].At).Truncate(time.Second))
-		}
-		assert.Equal(t, []time.Duration{
-			time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second,
-		}, pauses)
-	})
-	inBubble(t, "if minutes are not ready although the status says so", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		inj := srv.Inject(minutestest.Match{Operation: "meetings.minutes", Times: 3}, minutestest.Refuse(minutes.ErrMinutesNotReady))
-		_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
-		assert.NoError(t, err)
-		_ = inj
-		reads := srv.Requests("meetings.minutes")
-		require.Len(t, reads, 4)
-		assert.Equal(t, 30*time.Second, reads[1].At.Sub(reads[0].At))
-	})
-	inBubble(t, "until a state after Until", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		start := time.Now()
-		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusTranscribed})
-		require.NoError(t, err)
-		assert.Equal(t, minutes.StatusGeneratingMinutes, got.Status, "past it counts, too")
-		assert.Less(t, time.Since(start), 13*time.Minute)
-		_, err = c.Meetings.Transcript(t.Context(), m.ID)
-		assert.NoError(t, err)
-	})
+	for name, fault := range map[string]minutestest.Fault{
+		"lost responses": minutestest.LoseResponse(), "500": minutestest.Refuse(minutes.ErrInternal), "429": minutestest.RateLimit(""),
+	} {
+		inBubble(t, name, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+			srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 60}, fault)
+			_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+			require.NoError(t, err)
+		})
+	}
 }
 
-func TestWait_KeepsTheMinimumPollInterval(t *testing.T) {
+// An untrusted certificate, an edge that rejects requests, or responses of something else end a wait
+// after ten minutes, but not before.
+func TestWait_EndsAfterTenMinutesWithoutTheService(t *testing.T) {
 	t.Parallel()
-	inBubble(t, "a second wait uses the poll of the first", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
-		n := len(srv.Requests("meetings.get"))
-		time.Sleep(29 * time.Second)
-		again, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
-		assert.Equal(t, minutes.StatusMinutesReady, again.Status)
-		assert.Len(t, srv.Requests("meetings.get"), n)
-		time.Sleep(2 * time.Second)
-		_, err = c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
-		assert.Len(t, srv.Requests("meetings.get"), n+1)
-	})
-	inBubble(t, "a wait after a canceled one keeps the minimum poll interval", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		for range 50 {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	for name, edge := range map[string]testbase.RoundTripper{
+		"certificate":     func(*http.Request) (*http.Response, error) { return nil, testbase.ErrUntrusted },
+		"403 of a proxy":  testkit.Canned(403, "<h1>Forbidden</h1>"),
+		"another meeting": testkit.Canned(200, `{"id":"mtg_other","status":"minutes_ready"}`),
+	} {
+		for _, bad := range []time.Duration{9 * time.Minute, time.Hour} {
+			t.Run(fmt.Sprint(name, " for ", bad), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+					m, began := testkit.Uploaded(t, testkit.Client(srv), "Weekly"), time.Now()
+					c := testkit.WatchedBy(srv, testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
+						if since := time.Since(began); since >= time.Minute && since < time.Minute+bad {
+							return edge(r)
+						}
+						return srv.HTTPClient().Transport.RoundTrip(r)
+					}))
+					_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+					if bad < 10*time.Minute {
+						require.NoError(t, err)
+						return
+					}
+					asWaitError(t, err, m.ID)
+					_, api := errors.AsType[*minutes.Error](err)
+					require.True(t, api, "%v", err)
+					_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+					require.Equal(t, name == "certificate", untrusted, "%v", err)
+					require.InDelta(t, 12*time.Minute, time.Since(began), float64(time.Minute))
+				})
+			})
+		}
+	}
+}
+
+// If ctx ends while polls fail, the error contains the last failure. Otherwise it does not.
+func TestWait_ReportsWhyPollsFailed(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		times int
+		fault minutestest.Fault
+		code  minutes.ErrorCode
+	}{
+		"500":                {minutestest.Always, minutestest.Refuse(minutes.ErrInternal), minutes.ErrInternal},
+		"429":                {minutestest.Always, minutestest.RateLimit(""), minutes.ErrRateLimited},
+		"a 500 that is over": {3, minutestest.Refuse(minutes.ErrInternal), ""},
+		"a 429 that is over": {2, minutestest.RateLimit(""), ""},
+	} {
+		inBubble(t, name, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+			srv.Inject(minutestest.Match{Operation: "meetings.get", Times: test.times}, test.fault)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
 			_, err := c.Meetings.Wait(ctx, m.ID, nil)
-			cancel()
+			asWaitError(t, err, m.ID)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-		}
-		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 6)
+			_, failed := errors.AsType[*minutes.Error](err)
+			require.Equal(t, test.code != "", failed, "%v", err)
+			if failed {
+				require.ErrorIs(t, err, test.code)
+			}
+		})
+	}
+}
+
+// A failure of the minutes that may pass does not end WaitForMinutes: it asks again after thirty
+// seconds. A rejection ends it.
+func TestWaitForMinutes_AsksAgain(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		fault  minutestest.Fault
+		passes bool
+	}{
+		"not ready":   {minutestest.Refuse(minutes.ErrMinutesNotReady), true},
+		"429":         {minutestest.RateLimit(""), true},
+		"500":         {minutestest.Refuse(minutes.ErrInternal), true},
+		"a proxy":     {minutestest.Respond(403, "text/html", "<h1>Sorry</h1>"), false}, // for ten minutes
+		"the service": {minutestest.Refuse(minutes.ErrForbidden), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				c := testkit.Client(srv, minutes.WithMaxRetries(0))
+				m := testkit.Uploaded(t, c, "Weekly")
+				_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+				require.NoError(t, err)
+				srv.Inject(minutestest.Match{Operation: "meetings.minutes", Times: 40}, test.fault).Optional()
+				began := time.Now()
+				_, err = c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
+				if test.passes {
+					require.NoError(t, err)
+					require.InDelta(t, 40*30*time.Second, time.Since(began), float64(15*time.Minute))
+					return
+				}
+				asWaitError(t, err, m.ID)
+				_, api := errors.AsType[*minutes.Error](err)
+				require.True(t, api, "%v", err)
+				if name == "a proxy" {
+					require.Equal(t, 10*time.Minute, time.Since(began))
+				} else {
+					require.Zero(t, time.Since(began))
+				}
+			})
+		})
+	}
+	t.Run("until ctx is done, and then names the last failure", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t)
+			c := testkit.Client(srv)
+			m := testkit.Uploaded(t, c, "Ready, it says")
+			srv.Inject(minutestest.Match{Operation: "meetings.minutes", Times: minutestest.Always}, minutestest.Refuse(minutes.ErrMinutesNotReady))
+			cause := errors.New("shutting down")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(5*time.Minute+time.Second, func() { cancel(cause) })
+			_, err := c.Meetings.WaitForMinutes(ctx, m.ID, nil)
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, err, cause)
+			require.ErrorIs(t, err, minutes.ErrMinutesNotReady)
+		})
 	})
-	inBubble(t, "two waits for one meeting share polls", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+}
+
+// Waits for one meeting share its polls. Each caller gets a copy.
+func TestWait_SharesPolls(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "at the same time", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		done := make(chan *minutes.Meeting, 2)
 		for range 2 {
 			go func() {
@@ -258,375 +309,177 @@ func TestWait_KeepsTheMinimumPollInterval(t *testing.T) {
 		assert.NotSame(t, a, b, "one caller's changes are not the other's")
 		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 31)
 	})
+	inBubble(t, "within thirty seconds", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		for after, polls := range []int{1, 1, 1, 2} {
+			testkit.WaitFor(t, c, m.ID, time.Second, nil)
+			assert.Len(t, srv.Requests("meetings.get"), polls, "wait %d", after)
+			time.Sleep(9 * time.Second)
+		}
+	})
+	inBubble(t, "that were rejected", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, _ *minutes.Meeting) {
+		for range 2 {
+			_, err := c.Meetings.Wait(t.Context(), "mtg_gone", nil)
+			require.ErrorIs(t, err, minutes.ErrNotFound)
+		}
+		polls := srv.Requests("meetings.get")
+		require.Len(t, polls, 2)
+		assert.GreaterOrEqual(t, polls[1].At.Sub(polls[0].At), minutestest.MinPollInterval)
+	})
 }
 
-// A wait ends at the state in Until, or at a later one. An unknown state does not end it.
-func TestWait_EndsAtUntilOrLater(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		until    minutes.Status
-		statuses []minutes.Status // one for each poll
-		end      minutes.Status
-	}{
-		"created":          {minutes.StatusCreated, []minutes.Status{"created"}, "created"},
-		"at it":            {minutes.StatusTranscribing, []minutes.Status{"created", "audio_uploaded", "transcribing"}, "transcribing"},
-		"past it":          {minutes.StatusAudioUploaded, []minutes.Status{"created", "transcribing"}, "transcribing"},
-		"at the end":       {minutes.StatusTranscribed, []minutes.Status{"minutes_ready"}, "minutes_ready"},
-		"not shown":        {"", []minutes.Status{"transcribed", "generating_minutes", "minutes_ready"}, "minutes_ready"},
-		"unknown":          {minutes.StatusCreated, []minutes.Status{"being_translated", "audio_uploaded"}, "audio_uploaded"},
-		"unknown, the end": {"", []minutes.Status{"transcribing", "being_translated", "minutes_ready"}, "minutes_ready"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				polls := 0
-				c, _ := testkit.Responding(t, func(req *http.Request) (*http.Response, error) {
-					polls++
-					return testkit.Canned(200, fmt.Sprintf(`{"id":"mtg_1","status":%q}`, test.statuses[polls-1]))(req)
-				})
-				var notified []minutes.Status
-				m, err := c.Meetings.Wait(t.Context(), "mtg_1", &minutes.WaitOptions{Until: test.until, OnStatus: func(m *minutes.Meeting) { notified = append(notified, m.Status) }})
-				require.NoError(t, err)
-				require.Equal(t, test.end, m.Status)
-				require.Equal(t, test.statuses, notified)
-				require.Len(t, test.statuses, polls)
-			})
-		})
-	}
-}
-
-// A slow OnStatus does not delay other waits.
+// A slow OnStatus does not delay other waits, not even for the same meeting.
 func TestWait_SlowOnStatusDelaysNoOtherWait(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv)
-		slow, quick := testkit.Uploaded(t, c, "Slow"), testkit.Uploaded(t, c, "Quick")
+	inBubble(t, "", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		slow := &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { time.Sleep(time.Hour) }}
 		began := time.Now()
 		var wg sync.WaitGroup
-		for _, wait := range []func(o *minutes.WaitOptions){
-			func(o *minutes.WaitOptions) { _, _ = c.Meetings.Wait(t.Context(), slow.ID, o) },
-			func(o *minutes.WaitOptions) {
-				for range c.Meetings.WaitAll(t.Context(), slices.Values([]string{slow.ID}), o) {
-				}
-			},
-		} {
-			wg.Go(func() { wait(&minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { time.Sleep(time.Hour) }}) })
-		}
-		time.Sleep(time.Second)
-		_, err := c.Meetings.Wait(t.Context(), quick.ID, nil)
-		require.NoError(t, err)
-		require.Less(t, time.Since(began), 2*time.Minute)
-		wg.Wait()
-		require.GreaterOrEqual(t, time.Since(began), time.Hour)
-	})
-}
-
-func TestWait_RejectsInvalidParams(t *testing.T) {
-	t.Parallel()
-	srv := minutestest.NewServer(t)
-	c := testkit.Client(srv)
-	for name, test := range map[string]struct {
-		id    string
-		opts  *minutes.WaitOptions
-		param string
-	}{
-		"empty id":      {"", nil, "id"},
-		"relative id":   {"..", nil, "id"},
-		"unknown state": {"mtg_1", &minutes.WaitOptions{Until: "done"}, "opts.Until"},
-		"failure state": {"mtg_1", &minutes.WaitOptions{Until: minutes.StatusMinutesFailed}, "opts.Until"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := c.Meetings.Wait(t.Context(), test.id, test.opts)
-			bad, ok := errors.AsType[*minutes.ParamError](err)
-			require.True(t, ok, "%v", err)
-			assert.Equal(t, test.param, bad.Param)
-		})
-	}
-	t.Cleanup(func() { assert.Empty(t, srv.Requests()) })
-}
-
-// If OnStatus ends its goroutine, as a test's FailNow does, the wait ends.
-func TestWait_EndsIfOnStatusDoesNotReturn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // which fails if the poller continues
-		srv := minutestest.NewServer(t)
-		c, l := testkit.WatchPolls(srv)
-		m := testkit.Uploaded(t, c, "meeting")
-		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = c.Meetings.Wait(t.Context(), m.ID, slow) })
 		wg.Go(func() {
-			_, _ = c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { runtime.Goexit() }})
+			for range c.Meetings.WaitAll(t.Context(), slices.Values([]string{m.ID}), slow) {
+			}
 		})
+		time.Sleep(time.Second)
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), 17*time.Minute)
 		wg.Wait()
-		time.Sleep(time.Hour)
-		assert.Len(t, l.At(), 1)
 	})
 }
 
-// If ctx ends while polls fail or are held back, the error contains the last failure.
-// Otherwise it does not.
-func TestWait_ReportsWhyPollsFailed(t *testing.T) {
+// Every response about a single meeting counts as a poll: a wait that begins within thirty seconds
+// uses it, and polls afterwards.
+func TestWait_UsesResponsesOfOtherCalls(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		waits int
-		match minutestest.Match
-		fault minutestest.Fault
-		code  minutes.ErrorCode
-		after time.Duration // the context ends, or five minutes
-	}{
-		"a service that is out":           {1, minutestest.Match{}, minutestest.BadGateway(), "", 0},
-		"a fault of the service":          {1, minutestest.Match{}, minutestest.Refuse(minutes.ErrInternal), minutes.ErrInternal, 0},
-		"held back":                       {1, minutestest.Match{}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
-		"pages of a service that is out":  {50, minutestest.Match{}, minutestest.BadGateway(), "", 0},
-		"pages that are held back":        {50, minutestest.Match{}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
-		"a page of a service that is out": {50, minutestest.Match{}, minutestest.BadGateway(), "", 20 * time.Second},
-		"a fault that is over":            {1, minutestest.Match{Times: 3}, minutestest.BadGateway(), "", 0},
-		"pages, and a fault that is over": {50, minutestest.Match{Times: 3}, minutestest.BadGateway(), "", 0},
-		"held back, but no longer":        {1, minutestest.Match{Times: 2}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
-		"only the listing":                {50, minutestest.Match{Operation: "meetings.list"}, minutestest.BadGateway(), "", 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-				ids := testkit.Crowd(t, srv, test.waits, 1, testkit.Ages)
-				over := test.match.Times > 0 || test.match.Operation != ""
-				if test.match.Times == 0 {
-					test.match.Times = minutestest.Always
-				}
-				srv.Inject(test.match, test.fault)
-				c := testkit.Client(srv)
-				ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(test.after, 5*time.Minute))
-				defer cancel()
-				check := func(err error) {
-					assert.ErrorIs(t, err, context.DeadlineExceeded)
-					var wait *minutes.WaitError
-					assert.ErrorAs(t, err, &wait)
-					var response *minutes.Error
-					if over {
-						assert.NotErrorAs(t, err, &response)
-						return
-					}
-					if assert.ErrorAs(t, err, &response) && test.code != "" {
-						assert.ErrorIs(t, err, test.code)
-					}
-				}
-				var wg sync.WaitGroup
-				wg.Go(func() {
-					_, err := c.Meetings.Wait(ctx, ids[0], nil)
-					check(err)
-				})
-				for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
-					check(err)
-				}
-				wg.Wait()
-				synctest.Wait()
-			})
-		})
-	}
-}
-
-// If ctx ends before a retry of the minutes, the error contains the last failure, too.
-func TestWaitForMinutes_KeepsTheLastError(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv)
-		m := testkit.Uploaded(t, c, "Ready, it says")
-		srv.Inject(minutestest.Match{Operation: "meetings.minutes", Times: minutestest.Always}, minutestest.Refuse(minutes.ErrMinutesNotReady))
-		cause := errors.New("shutting down")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(5*time.Minute+time.Second, func() { cancel(cause) })
-		_, err := c.Meetings.WaitForMinutes(ctx, m.ID, nil)
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, cause)
-		require.ErrorIs(t, err, minutes.ErrMinutesNotReady)
-	})
-}
-
-// AudioTimeout ends the wait for a meeting without audio.
-func TestWait_AudioTimeoutEndsIt(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		noAudio time.Duration
-		upload  bool
-		ends    time.Duration
-	}{
-		"in half an hour": {30 * time.Minute, false, 30 * time.Minute},
-		"in no time":      {1, false, 30 * time.Second}, // at the second poll: the first is in the second of the creation
-		"no AudioTimeout": {0, false, 0},
-		"it has audio":    {30 * time.Minute, true, 0},
+	for name, see := range map[string]func(*minutes.Client, context.Context, string) (*minutes.Meeting, error){
+		"Get": func(c *minutes.Client, ctx context.Context, id string) (*minutes.Meeting, error) {
+			return c.Meetings.Get(ctx, id)
+		},
+		"Create": func(c *minutes.Client, ctx context.Context, _ string) (*minutes.Meeting, error) {
+			m, _, err := c.Meetings.Create(ctx, weekly("job-1"))
+			return m, err
+		},
+		"FindByExternalID": func(c *minutes.Client, ctx context.Context, _ string) (*minutes.Meeting, error) {
+			return c.Meetings.FindByExternalID(ctx, "job-1")
+		},
+		"Update": func(c *minutes.Client, ctx context.Context, id string) (*minutes.Meeting, error) {
+			return c.Meetings.Update(ctx, id, &minutes.MeetingUpdateParams{Time: new("10:00")})
+		},
+		"SetParticipants": func(c *minutes.Client, ctx context.Context, id string) (*minutes.Meeting, error) {
+			return c.Meetings.SetParticipants(ctx, id, []string{"emp_ada"})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing})
-				id := testkit.Waiting(t, srv)
-				if test.upload {
-					require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
-				}
-				began := time.Now()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(testbase.Many(600, 45))*time.Minute)
-				defer cancel()
-				var statuses []minutes.Status
-				onStatus := func(m *minutes.Meeting) { statuses = append(statuses, m.Status) }
-				_, err := testkit.Client(srv).Meetings.Wait(ctx, id, &minutes.WaitOptions{AudioTimeout: test.noAudio, OnStatus: onStatus})
-				assert.Equal(t, slices.Compact(slices.Clone(statuses)), statuses, "OnStatus gets each status once")
-				wait, ok := errors.AsType[*minutes.WaitError](err)
-				require.True(t, ok, "%v", err)
-				require.NotNil(t, wait.Meeting)
-				if test.ends == 0 {
-					assert.NotErrorIs(t, err, minutes.ErrNoAudio)
-					assert.ErrorIs(t, err, context.DeadlineExceeded)
-					return
-				}
-				assert.ErrorIs(t, err, minutes.ErrNoAudio)
-				assert.Equal(t, minutes.StatusCreated, wait.Meeting.Status)
-				assert.InDelta(t, test.ends, time.Since(began), float64(32*time.Second))
+				m, _, err := testkit.Client(srv).Meetings.Create(t.Context(), weekly("job-1"))
+				require.NoError(t, err)
+				c := testkit.Client(srv)
+				seen, err := see(c, t.Context(), m.ID)
+				require.NoError(t, err)
+				n := len(srv.Requests("meetings.get"))
+				time.Sleep(10 * time.Second)
+				var notified []*minutes.Meeting
+				testkit.WaitFor(t, c, m.ID, 19*time.Second, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { notified = append(notified, m) }})
+				require.Equal(t, []*minutes.Meeting{seen}, notified)
+				require.Len(t, srv.Requests("meetings.get"), n)
+				testkit.WaitFor(t, c, m.ID, 3*time.Second, nil)
+				require.Len(t, srv.Requests("meetings.get"), n+1)
 			})
 		})
 	}
-}
-
-// Pages of the listing that lag behind the service do not end a wait with ErrNoAudio.
-func TestWait_ErrNoAudioNeedsMoreThanAPage(t *testing.T) {
-	t.Parallel()
-	for name, upload := range map[string]bool{"with audio": true, "without audio": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-				var lag lateListing
-				c := testkit.WatchedBy(srv, &lag)
-				lag.next = srv.HTTPClient().Transport
-				other := testkit.Client(srv)
-				var ids []string
-				for i := range 60 {
-					m, _, err := other.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: fmt.Sprint(i), Date: "2026-11-20"})
-					require.NoError(t, err)
-					ids = append(ids, m.ID)
-				}
-				began := time.Now()
-				const limit = 10 * time.Minute
-				if upload {
-					go func() {
-						time.Sleep(limit - 20*time.Second)
-						for _, id := range ids {
-							assert.NoError(t, other.Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
-						}
-					}()
-				}
-				for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), &minutes.WaitOptions{AudioTimeout: limit, Until: minutes.StatusAudioUploaded}) {
-					if upload {
-						assert.NoError(t, err)
-					} else {
-						assert.ErrorIs(t, err, minutes.ErrNoAudio)
-						assert.Less(t, time.Since(began), limit+3*time.Minute)
-					}
-				}
-			})
+	inBubble(t, "that end it", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		time.AfterFunc(5*time.Minute+time.Second, func() {
+			srv.Advance(m.ID, minutes.StatusMinutesReady)
+			_, err := c.Meetings.Get(t.Context(), m.ID)
+			assert.NoError(t, err)
 		})
-	}
+		began := time.Now()
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Minute+time.Second, time.Since(began))
+	})
 }
 
-// lateListing answers each request for a page with the response of a minute before.
-type lateListing struct {
-	next http.RoundTripper
-	mu   sync.Mutex
-	kept []keptPage
-}
-
-type keptPage struct {
-	at   time.Time
-	url  string
-	body []byte
-}
-
-func (l *lateListing) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := l.next.RoundTrip(r)
-	if err != nil || !strings.HasSuffix(r.URL.Path, "/meetings") || r.Method != http.MethodGet {
-		return resp, err
-	}
-	body, err := io.ReadAll(resp.Body)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.kept = append(l.kept, keptPage{time.Now(), r.URL.String(), body})
-	for _, page := range l.kept {
-		if page.url == r.URL.String() && time.Since(page.at) <= time.Minute {
-			body = page.body
-			break
-		}
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	return resp, err
-}
-
-// A wait that follows the same Client's Delete does not return what the Client saw before.
-func TestWait_FailsAfterDelete(t *testing.T) {
+// After an upload, or a request for an upload URL, the next poll is immediate.
+func TestWait_PollsAtOnceAfterAnUpload(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]minutestest.Fault{
-		"deleted": minutestest.Delay(0), "response lost": minutestest.LoseResponse(),
+	for name, act := range map[string]func(*minutes.Client, context.Context, string) error{
+		"Upload": func(c *minutes.Client, ctx context.Context, id string) error {
+			return c.Meetings.Upload(ctx, id, testkit.Audio(10), nil)
+		},
+		"UploadURL": func(c *minutes.Client, ctx context.Context, id string) error {
+			_, err := c.Meetings.UploadURL(ctx, id, "audio/mpeg")
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t)
-				c := testkit.Client(srv, minutes.WithMaxRetries(0))
-				m := testkit.Uploaded(t, c, "Weekly")
-				_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-				require.NoError(t, err)
-				time.Sleep(10 * time.Second)
-				srv.Inject(minutestest.Match{Operation: "meetings.delete"}, fault)
-				_ = c.Meetings.Delete(t.Context(), m.ID)
-				_, err = c.Meetings.Wait(t.Context(), m.ID, nil)
-				require.ErrorIs(t, err, minutes.ErrNotFound)
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				id, c := testkit.Waiting(t, srv), testkit.Client(srv)
+				testkit.WaitFor(t, c, id, time.Second, nil)
+				require.NoError(t, act(c, t.Context(), id))
+				seen := testkit.WaitFor(t, c, id, time.Second, nil)
+				require.Len(t, srv.Requests("meetings.get"), 2)
+				require.Equal(t, name == "Upload", seen.Status == minutes.StatusAudioUploaded)
 			})
 		})
 	}
 }
 
-// A later snapshot does not change the meeting of an error.
-func TestWait_ReturnsACopyInItsError(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv)
-		m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"})
-		require.NoError(t, err)
-		time.Sleep(time.Minute)
-		_, err = c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{AudioTimeout: time.Second})
-		wait, ok := errors.AsType[*minutes.WaitError](err)
-		require.True(t, ok, "%v", err)
-		_, err = c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Title: new("Monthly")})
-		require.NoError(t, err)
-		assert.Equal(t, "Weekly", wait.Meeting.Title)
-	})
-}
-
-// A wait that begins later gets the next snapshot, whichever waits begin after it.
-func TestWait_LaterWaitsGetTheNextSnapshot(t *testing.T) {
+// Cache-Control lengthens the time between two polls.
+func TestWait_ObeysCacheControl(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing})
-		c := testkit.Client(srv)
+		c := testkit.WatchedBy(srv, testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			resp, err := srv.HTTPClient().Transport.RoundTrip(r)
+			if err == nil {
+				resp.Header.Set("Cache-Control", "private, max-age=120")
+			}
+			return resp, err
+		}))
 		m := testkit.Uploaded(t, c, "Weekly")
-		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 12}, minutestest.BadGateway())
+		testkit.WaitFor(t, c, m.ID, 10*time.Minute, nil)
+		require.Len(t, srv.Requests("meetings.get"), 5)
+	})
+}
+
+// A poll that waits for the rate limit is dropped if another request shows the meeting.
+func TestWait_DropsAPollThatIsNoLongerNeeded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		id := testkit.Waiting(t, srv)
+		c := testkit.Client(srv, minutes.WithRateLimit(0.1, 1))
+		_, err := c.Usage.Get(t.Context()) // the next one may go out in ten seconds
+		require.NoError(t, err)
 		var wg sync.WaitGroup
-		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 10*time.Minute, nil) })
-		for len(srv.Requests("meetings.get")) < 12 { // the poll that fails
-			time.Sleep(time.Second)
-		}
-		var notified []minutes.Status
 		wg.Go(func() {
-			testkit.WaitFor(t, c, m.ID, 2*time.Minute, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { notified = append(notified, m.Status) }})
+			_, err := c.Meetings.Update(t.Context(), id, &minutes.MeetingUpdateParams{Time: new("10:00")})
+			assert.NoError(t, err)
 		})
 		synctest.Wait()
-		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil) })
+		began := time.Now()
+		testkit.WaitFor(t, c, id, time.Minute, nil)
 		wg.Wait()
-		synctest.Wait()
-		assert.Equal(t, []minutes.Status{minutes.StatusTranscribing}, notified)
+		polls := srv.Requests("meetings.get")
+		require.Len(t, polls, 1)
+		require.GreaterOrEqual(t, polls[0].At.Sub(began), 40*time.Second)
+	})
+}
+
+// The text of a wait's error keeps what the service sent apart from lines of the log.
+func TestWait_FailsWithoutService(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := testkit.Responding(t, func(req *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<h1>Welcome</h1>")), Request: req}, nil
+		})
+		_, err := c.Meetings.Wait(t.Context(), "mtg_1", nil)
+		require.ErrorContains(t, err, `minutes.example sent "Welcome"`)
+		require.Nil(t, asWaitError(t, err, "mtg_1").Meeting)
 	})
 }

@@ -1,0 +1,494 @@
+package minutes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
+	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// many is WaitAll or ProcessAll.
+type many struct {
+	input func(n int) string // a meeting id, or a job's external id; its minutes take a quarter of an hour
+	run   func(ctx context.Context, inputs iter.Seq[string], onStatus func(*minutes.Meeting)) iter.Seq2[*minutes.Result, error]
+}
+
+// eachOfMany runs a test for each of them, in a bubble. The bubble fails the test if a goroutine is
+// left.
+func eachOfMany(t *testing.T, test func(t *testing.T, srv *minutestest.Server, all many)) {
+	t.Parallel()
+	for _, name := range []string{"WaitAll", "ProcessAll"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()), minutestest.WithoutAudit(minutestest.ViolationUploadURL))
+				c := testkit.Client(srv, minutes.WithUploadConcurrency(2))
+				all := many{
+					input: func(n int) string { return testkit.Uploaded(t, c, "Weekly").ID },
+					run: func(ctx context.Context, inputs iter.Seq[string], onStatus func(*minutes.Meeting)) iter.Seq2[*minutes.Result, error] {
+						return c.Meetings.WaitAll(ctx, inputs, &minutes.WaitOptions{OnStatus: onStatus})
+					},
+				}
+				if name == "ProcessAll" {
+					all.input = func(n int) string { return fmt.Sprint("rec-", n) }
+					all.run = func(ctx context.Context, inputs iter.Seq[string], onStatus func(*minutes.Meeting)) iter.Seq2[*minutes.Result, error] {
+						jobs := func(yield func(minutes.Job) bool) {
+							for id := range inputs {
+								if !yield(minutes.Job{Params: weekly(id), Source: testkit.Audio(100)}) {
+									return
+								}
+							}
+						}
+						return c.Meetings.ProcessAll(ctx, jobs, &minutes.ProcessOptions{OnStatus: onStatus})
+					}
+				}
+				test(t, srv, all)
+			})
+		})
+	}
+}
+
+// channel is a sequence that blocks until someone sends.
+func channel[T any](ch <-chan T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for v := range ch {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// requireIdle checks that the Client sends no further request.
+func requireIdle(t *testing.T, srv *minutestest.Server) {
+	t.Helper()
+	synctest.Wait() // a request that was just cancelled may still arrive
+	before := len(srv.Requests())
+	time.Sleep(time.Hour)
+	require.Len(t, srv.Requests(), before)
+}
+
+func TestParallel_YieldsWhileInputsBlock(t *testing.T) {
+	eachOfMany(t, func(t *testing.T, _ *minutestest.Server, all many) {
+		inputs := make(chan string)
+		began, n := time.Now(), 0
+		go func() {
+			for i := range 5 {
+				inputs <- all.input(i)
+				time.Sleep(3 * time.Hour)
+			}
+			close(inputs)
+		}()
+		for r, err := range all.run(t.Context(), channel(inputs), nil) {
+			require.NoError(t, err)
+			require.NotNil(t, r.Minutes)
+			assert.InDelta(t, time.Duration(n)*3*time.Hour+15*time.Minute, time.Since(began), float64(2*time.Minute))
+			n++
+		}
+		assert.Equal(t, 5, n)
+		assert.Equal(t, 15*time.Hour, time.Since(began), "until the inputs end")
+	})
+}
+
+// When ctx is done, each meeting that is pending has its own Result, and then a nil Result ends the
+// loop. The inputs see the end at their next yield, and that input is not begun.
+func TestParallel_EndsWithContext(t *testing.T) {
+	eachOfMany(t, func(t *testing.T, srv *minutestest.Server, all many) {
+		inputs := make(chan string, 2)
+		inputs <- all.input(0)
+		inputs <- all.input(1)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		began := time.Now()
+		var ended []string
+		for r, err := range all.run(ctx, channel(inputs), nil) {
+			wait, ok := errors.AsType[*minutes.WaitError](err)
+			require.True(t, ok, "%v", err)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			if r == nil {
+				require.Empty(t, wait.MeetingID)
+				ended = append(ended, "all")
+				continue
+			}
+			require.Equal(t, r.MeetingID, wait.MeetingID)
+			require.Equal(t, minutes.StatusTranscribing, r.Meeting.Status, "as last seen")
+			ended = append(ended, "one")
+		}
+		require.Equal(t, []string{"one", "one", "all"}, ended)
+		require.Equal(t, 5*time.Minute, time.Since(began))
+		inputs <- "taken, not begun"
+		synctest.Wait()
+		inputs <- "not taken"
+		requireIdle(t, srv)
+		require.Len(t, inputs, 1)
+		require.Len(t, srv.Requests(minutes.OpMeetingsCreate), 2)
+	})
+}
+
+// If the service rejects the key, each pending meeting has its own Result as well.
+func TestParallel_EndsWithKey(t *testing.T) {
+	eachOfMany(t, func(t *testing.T, srv *minutestest.Server, all many) {
+		inputs := make(chan string, 2)
+		inputs <- all.input(0)
+		inputs <- all.input(1)
+		time.AfterFunc(5*time.Minute, func() {
+			srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Revoked = true })
+		})
+		var ended []string
+		for r, err := range all.run(t.Context(), channel(inputs), nil) {
+			require.True(t, minutes.KeyRejected(err), "%v", err)
+			if r == nil {
+				ended = append(ended, "all")
+				continue
+			}
+			require.NotNil(t, r.Meeting, "as last seen")
+			ended = append(ended, "one")
+		}
+		require.Equal(t, []string{"one", "one", "all"}, ended)
+		requireIdle(t, srv)
+		close(inputs)
+	})
+}
+
+func TestParallel_EndsWhenLoopIsLeftWhileInputsBlock(t *testing.T) {
+	eachOfMany(t, func(t *testing.T, srv *minutestest.Server, all many) {
+		blocked := make(chan struct{})
+		rejected := false
+		first := all.input(0)
+		inputs := func(yield func(string) bool) {
+			assert.True(t, yield(first))
+			<-blocked
+			rejected = !yield("not begun")
+		}
+		for _, err := range all.run(t.Context(), inputs, nil) {
+			require.NoError(t, err)
+			break
+		}
+		requireIdle(t, srv)
+		close(blocked)
+		requireIdle(t, srv)
+		assert.True(t, rejected)
+		assert.Len(t, srv.Requests(minutes.OpMeetingsCreate), 1)
+	})
+}
+
+// Chance decides whether the loop sees the end or the input first.
+func TestParallel_StartsNoInputAfterItsEnd(t *testing.T) {
+	for _, leave := range []bool{false, true} {
+		for range testbase.Many(20, 2) {
+			t.Run(fmt.Sprint("leave ", leave), func(t *testing.T) {
+				eachOfMany(t, func(t *testing.T, srv *minutestest.Server, all many) {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					inputs := make(chan string, 1)
+					inputs <- all.input(0)
+					ended := false
+					seq := func(yield func(string) bool) { channel(inputs)(yield); ended = true }
+					n := 0
+					for _, err := range all.run(ctx, seq, nil) {
+						if n++; err != nil {
+							assert.ErrorIs(t, err, context.Canceled)
+							continue
+						}
+						inputs <- "rec-1"
+						synctest.Wait()
+						if leave {
+							break
+						}
+						cancel()
+					}
+					assert.LessOrEqual(t, n, 3)
+					requireIdle(t, srv)
+					assert.True(t, ended)
+					assert.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsCreate)), 2)
+				})
+			})
+		}
+	}
+}
+
+func TestParallel_EndsIfLoopPanics(t *testing.T) {
+	eachOfMany(t, func(t *testing.T, srv *minutestest.Server, all many) {
+		inputs := slices.Values([]string{all.input(0), all.input(1), all.input(2)})
+		require.PanicsWithValue(t, "the loop", func() {
+			for range all.run(t.Context(), inputs, nil) {
+				panic("the loop")
+			}
+		})
+		requireIdle(t, srv)
+	})
+}
+
+// Each meeting calls OnStatus with each status once, in order.
+func TestParallel_CallsOnStatusForEachChange(t *testing.T) {
+	eachOfMany(t, func(t *testing.T, _ *minutestest.Server, all many) {
+		var mu sync.Mutex
+		notified := map[string][]minutes.Status{}
+		inputs := slices.Values([]string{all.input(0), all.input(1)})
+		for r, err := range all.run(t.Context(), inputs, func(m *minutes.Meeting) {
+			mu.Lock()
+			defer mu.Unlock()
+			notified[m.ID] = append(notified[m.ID], m.Status)
+		}) {
+			require.NoError(t, err)
+			require.Equal(t, []minutes.Status{"audio_uploaded", "transcribing", "generating_minutes", "minutes_ready"}, notified[r.MeetingID])
+		}
+		require.Len(t, notified, 2)
+	})
+}
+
+// WaitAll yields each id once, whether it is repeated while its meeting is pending or later.
+func TestWaitAll_YieldsEachIDOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv)
+		srv.Script(minutestest.Script{Title: "bad", Outcome: minutes.StatusTranscriptionFailed})
+		good, bad := testkit.Uploaded(t, c, "good"), testkit.Uploaded(t, c, "bad")
+		ids := func(yield func(string) bool) {
+			for i, id := range []string{good.ID, bad.ID, good.ID, "", "mtg_unknown", "mtg_unknown", good.ID} {
+				if i == 6 {
+					time.Sleep(time.Hour)
+				}
+				if !yield(id) {
+					return
+				}
+			}
+		}
+		got := map[string]int{}
+		for r, err := range c.Meetings.WaitAll(t.Context(), ids, &minutes.WaitOptions{Transcript: true}) {
+			require.NotNil(t, r)
+			var failed *minutes.MeetingFailedError
+			var bad *minutes.ParamError
+			switch {
+			case err == nil:
+				require.NotNil(t, r.Minutes)
+				require.NotNil(t, r.Transcript)
+				got["done "+r.MeetingID]++
+			case errors.As(err, &failed):
+				require.Equal(t, failed.Meeting, r.Meeting)
+				got["failed "+r.MeetingID]++
+			case errors.As(err, &bad):
+				got["unusable "+r.MeetingID]++
+			case errors.Is(err, minutes.ErrNotFound):
+				got["gone "+r.MeetingID]++
+			}
+		}
+		assert.Equal(t, map[string]int{"done " + good.ID: 1, "failed " + bad.ID: 1, "unusable ": 1, "gone mtg_unknown": 1}, got)
+	})
+}
+
+// With an earlier status, WaitAll fetches nothing.
+func TestWaitAll_FetchesNothingEarlier(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		o := &minutes.WaitOptions{Until: minutes.StatusTranscribed, Transcript: true}
+		for r, err := range c.Meetings.WaitAll(t.Context(), slices.Values([]string{m.ID}), o) {
+			require.NoError(t, err)
+			require.Nil(t, r.Minutes)
+			require.Nil(t, r.Transcript)
+		}
+		require.Empty(t, srv.Requests(minutes.OpMeetingsMinutes))
+	})
+}
+
+// OnStatus runs on the goroutine of the loop, so that it needs no lock. The loop can be left while
+// calls are pending.
+func TestWaitAll_OnStatusRunsOnTheLoop(t *testing.T) {
+	t.Parallel()
+	for _, leave := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t)
+			c := testkit.Client(srv)
+			var ids []string
+			for range 10 {
+				ids = append(ids, testkit.Uploaded(t, c, "Weekly").ID)
+			}
+			notified := 0 // the race detector checks that one goroutine counts
+			o := &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { notified++ }}
+			for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), o) {
+				require.NoError(t, err)
+				if notified++; leave {
+					break
+				}
+			}
+			if !leave {
+				assert.GreaterOrEqual(t, notified, 2*len(ids))
+			}
+		})
+	}
+}
+
+// Twelve meetings whose minutes are never ready do not stop another one. While the loop's body runs,
+// fetches go on. When ctx is done, they end.
+func TestWaitAll_FetchesStopNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		var ids []string
+		for range 14 {
+			ids = append(ids, testkit.Uploaded(t, c, "Weekly").ID)
+		}
+		for _, id := range ids[:12] {
+			srv.Inject(minutestest.Match{Operation: "meetings.minutes", MeetingID: id, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrMinutesNotReady))
+		}
+		time.Sleep(time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), 61*time.Minute+10*time.Second)
+		defer cancel()
+		began, ready, pending := time.Now(), 0, 0
+		for r, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+			switch {
+			case r == nil:
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			case err == nil:
+				if ready++; ready == 1 {
+					require.Less(t, time.Since(began), time.Minute)
+					before := len(srv.Requests("meetings.minutes"))
+					time.Sleep(30 * time.Minute)
+					require.Greater(t, len(srv.Requests("meetings.minutes")), before+500)
+				}
+			default:
+				require.ErrorIs(t, err, minutes.ErrMinutesNotReady)
+				pending++
+			}
+		}
+		require.Equal(t, []int{2, 12}, []int{ready, pending})
+		require.Equal(t, 61*time.Minute+10*time.Second, time.Since(began))
+		requireIdle(t, srv)
+	})
+}
+
+// If the list does not work, the Client polls each meeting.
+func TestWaitAll_PollsEachMeetingWithoutList(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]minutestest.Fault{
+		"rejected":       minutestest.Refuse(minutes.ErrInsufficientScope),
+		"broken":         minutestest.Refuse(minutes.ErrInternal),
+		"not JSON":       minutestest.Respond(200, "text/html", "<h1>Welcome</h1>"),
+		"too many":       minutestest.RateLimit(""),
+		"never answered": minutestest.Delay(time.Hour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+				ids := testkit.Crowd(t, srv, 25, 1, 10*time.Minute)
+				srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, fault)
+				c, l := testkit.WatchPolls(srv)
+				for r, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+					require.NoError(t, err)
+					late := 64 * time.Second
+					if name == "too many" { // the pauses of its 429s hold back every request
+						late = 3 * time.Minute
+					}
+					assert.LessOrEqual(t, time.Since(r.Meeting.UpdatedAt.Time()), late)
+				}
+				assert.Zero(t, l.TooSoon(ids), "polls within the minimum interval")
+			})
+		})
+	}
+}
+
+// A page alone does not prove that a meeting has no audio: it may be old.
+func TestWaitAll_ErrNoAudioNeedsMoreThanAPage(t *testing.T) {
+	t.Parallel()
+	for _, upload := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+			other := testkit.Client(srv, minutes.WithHTTPClient(testkit.Direct(srv)), minutes.WithRateLimit(0, 0))
+			var ids []string
+			for i := range 60 {
+				m, _, err := other.Meetings.Create(t.Context(), weekly(fmt.Sprint(i)))
+				require.NoError(t, err)
+				ids = append(ids, m.ID)
+			}
+			const limit = 10 * time.Minute
+			began := time.Now()
+			_, l := testkit.WatchPolls(srv)
+			c := testkit.WatchedBy(srv, &testkit.Slow{Next: l, Back: 20 * time.Second}) // a response is old when it arrives
+			if upload {
+				time.AfterFunc(limit-5*time.Second, func() {
+					for _, id := range ids {
+						assert.NoError(t, other.Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
+					}
+				})
+			}
+			for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), &minutes.WaitOptions{AudioTimeout: limit, Until: minutes.StatusAudioUploaded}) {
+				if upload {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, minutes.ErrNoAudio)
+					require.Less(t, time.Since(began), limit+5*time.Minute)
+				}
+			}
+			require.Positive(t, l.Pages())
+		})
+	}
+}
+
+// Each method that waits rejects invalid parameters before any request. A loop yields that once.
+func TestWaits_RejectInvalidParams(t *testing.T) {
+	t.Parallel()
+	c, ctx, no := testkit.Silent(t).Meetings, t.Context(), context.Context(nil)
+	ids, open := slices.Values([]string{"mtg_1"}), testkit.Audio(10)
+	jobs := slices.Values([]minutes.Job{{Params: weekly(""), Source: open}})
+	one := func(_ *minutes.Meeting, err error) []error { return []error{err} }
+	result := func(r *minutes.Result, err error) []error { assert.Nil(t, r); return []error{err} }
+	all := func(seq iter.Seq2[*minutes.Result, error]) (errs []error) {
+		for r, err := range seq {
+			assert.Nil(t, r)
+			errs = append(errs, err)
+		}
+		return errs
+	}
+	for _, test := range []struct {
+		param string
+		errs  []error
+	}{
+		{"ctx", one(c.Wait(no, "mtg_1", nil))},
+		{"id", one(c.Wait(ctx, "", nil))},
+		{"id", one(c.Wait(ctx, "..", nil))},
+		{"opts.Until", one(c.Wait(ctx, "mtg_1", &minutes.WaitOptions{Until: "done"}))},
+		{"opts.Until", one(c.Wait(ctx, "mtg_1", &minutes.WaitOptions{Until: minutes.StatusMinutesFailed}))},
+		{"opts.AudioTimeout", one(c.Wait(ctx, "mtg_1", &minutes.WaitOptions{AudioTimeout: -1}))},
+		{"ctx", all(c.WaitAll(no, ids, nil))},
+		{"ids", all(c.WaitAll(ctx, nil, nil))},
+		{"opts.Until", all(c.WaitAll(ctx, ids, &minutes.WaitOptions{Until: "done"}))},
+		{"ctx", result(c.Process(no, weekly(""), open, nil))},
+		{"params", result(c.Process(ctx, nil, open, nil))},
+		{"source", result(c.Process(ctx, weekly(""), nil, nil))},
+		{"opts.Until", result(c.Process(ctx, weekly(""), open, &minutes.ProcessOptions{Until: "done"}))},
+		{"ctx", result(c.Resume(no, "mtg_1", open, nil))},
+		{"id", result(c.Resume(ctx, "..", open, nil))},
+		{"opts.AudioTimeout", result(c.Resume(ctx, "mtg_1", open, &minutes.ProcessOptions{AudioTimeout: -1}))},
+		{"ctx", all(c.ProcessAll(no, jobs, nil))},
+		{"jobs", all(c.ProcessAll(ctx, nil, nil))},
+		{"opts.Until", all(c.ProcessAll(ctx, jobs, &minutes.ProcessOptions{Until: minutes.StatusAudioRejected}))},
+		{"ctx", all(c.Follow(no, nil))},
+		{"opts.Until", all(c.Follow(ctx, &minutes.FollowOptions{Until: "soon"}))},
+		{"opts.AudioTimeout", all(c.Follow(ctx, &minutes.FollowOptions{AudioTimeout: -1}))},
+	} {
+		require.Len(t, test.errs, 1)
+		testkit.RequireParamError(t, test.errs[0], test.param, "")
+	}
+	for param, job := range map[string]minutes.Job{"params": {Source: open}, "source": {Params: weekly("")}} {
+		for r, err := range c.ProcessAll(ctx, slices.Values([]minutes.Job{job}), nil) {
+			require.Equal(t, job.Params, r.Params)
+			testkit.RequireParamError(t, err, param, "")
+		}
+	}
+}
