@@ -234,7 +234,9 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (hopeless bool
 		if !w.held {
 			w.due = max(w.free, now)
 		}
-		p.limited = 0 // not only the list is limited
+		if p.limited > 0 { // not only the list is limited
+			p.limited, p.fails, p.retryAt = 0, 0, 0
+		}
 		return false
 	case Transient:
 		p.failed(now, f.RetryAfter)

@@ -67,9 +67,9 @@ type Poller[M any] struct {
 	meetings  map[string]*meeting[M] // those awaited, and those seen within the last interval
 	followers []*Follower[M]
 	discovery
-	base      time.Time
-	last      time.Duration // the latest time that now returned
-	forgot    time.Duration // when meetings was last cleared
+	base   time.Time
+	last   time.Duration // the latest time that now returned
+	forgot time.Duration // when meetings was last cleared
 
 	ctx    context.Context // of the requests under way; nil while nobody waits
 	cancel context.CancelFunc

@@ -38,6 +38,7 @@ type sweep struct {
 	again  bool          // a crowd made it begin before the last one ended
 	cursor string        // of the next page
 	read   int           // pages
+	shown  int           // awaited meetings
 	paid   int           // pages up to the last one that paid
 	spent  time.Duration // from requests for pages to their responses
 }
@@ -83,10 +84,14 @@ func (p *plan) nextPage(now time.Duration) time.Duration {
 	return now
 }
 
-// sweepAt returns when the next sweep begins, or never if it would be in vain.
+// sweepAt returns when the next sweep begins, or never if it would be in vain. While no meeting is held, a sweep before the
+// first GET is due would save nothing.
 func (p *plan) sweepAt() time.Duration {
-	if p.held > 0 || p.followers > 0 || p.awaited >= few {
+	switch {
+	case p.held > 0 || p.followers > 0:
 		return p.began + p.cycle()
+	case p.awaited >= few && len(p.due) > 0:
+		return max(p.began+p.cycle(), p.due[0].due)
 	}
 	return never
 }
@@ -118,6 +123,7 @@ func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, nex
 			gain++
 		}
 	}
+	s.shown += gain - found
 	s.cursor, s.spent, s.read = next, s.spent+now-sentAt, s.read+1
 	if gain >= pays {
 		s.paid = s.read
@@ -132,8 +138,9 @@ func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, nex
 		}
 		p.put(w)
 	}
+	all := s.shown >= p.held+p.alone+p.fresh+p.polling // those that left since may be missed, which costs a GET or two
 	switch slow := p.slow(); {
-	case next == "" || !more && (slow || s.read >= depth+beyond):
+	case next == "" || !more && (slow || s.read >= depth+beyond || s.read >= depth && all):
 		p.endSweep(now, s.paid)
 	case slow:
 		p.release(now, p.sweeps+1)
