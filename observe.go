@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
@@ -111,10 +110,10 @@ func attrsOf(a Attempt) []slog.Attr {
 }
 
 // logTrouble logs that the poller's requests begin to fail, and that they work again.
-func (c *core) logTrouble(t poll.Trouble) {
-	if t.Err == nil {
+func (c *core) logTrouble(err error) {
+	if err == nil {
 		c.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: requests of waits succeed again")
 		return
 	}
-	c.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: requests of waits fail, and the waits continue", slog.String("error", singleLine(t.Err.Error())))
+	c.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: requests of waits fail, and the waits continue", slog.String("error", singleLine(err.Error())))
 }

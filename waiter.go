@@ -147,7 +147,7 @@ func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
 		case <-ctx.Done():
 			return nil, &WaitError{MeetingID: id, Meeting: last, Err: endOf(ctx, sub.Cancel())}
 		}
-		if u.Has {
+		if u.Snapshot.Meeting != nil {
 			m := u.Snapshot.Meeting.clone()
 			changed := last == nil || last.Status != m.Status
 			u.Snapshot.Meeting, last = m, m

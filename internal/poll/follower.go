@@ -2,40 +2,40 @@ package poll
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 )
 
-const (
-	margin   = 2 * time.Minute // how late a meeting may appear in the list, compared with newer ones
-	remember = 24 * time.Hour  // so long a follower remembers the meetings that it has found
-)
+const margin = 2 * time.Minute // how late a meeting may appear in the list, compared with newer ones
 
-// Follower finds the meetings that are new to it, on every page that the Poller reads. Once a cycle it reads the list from the
-// top, down to a page with nothing new and a meeting that has not changed since the reading before. So it misses none, whether
-// the list is ordered by creation or by change. It compares times of the service only, so this machine's clock does not matter.
+// Follower finds the meetings that are new to it, on every page that the Poller reads.
 type Follower[M any] struct {
 	p     *Poller[M]
 	ready chan struct{}
 	found []Snapshot[M]
 	err   error
+	known map[string]bool
+	since time.Time // a meeting created before is not new
+}
 
-	known  map[string]time.Time // when the meetings found were created
-	since  time.Time            // a meeting created before is not new
-	mark   time.Time            // the latest time on the pages of the last reading that ended
-	latest time.Time            // the latest time on the pages of this reading
-	next   string               // cursor of its next page; empty if it has ended
+// discovery decides how far the sweeps read for all followers together: from the top down to a page with nothing new and a
+// meeting that has not changed since the last such reading. So they miss no meeting, whether the list is ordered by creation
+// or by change. It compares times of the service only, so this machine's clock does not matter.
+type discovery struct {
+	mark   time.Time // the latest time on the pages of the last reading that ended; zero if a follower needs a whole one
+	latest time.Time // the latest time on the pages of this reading
+	next   string    // cursor of its next page; atTheTop if it has ended
 }
 
 // Follow finds meetings created at or after since.
 func (p *Poller[M]) Follow(since time.Time) *Follower[M] {
 	p.mu.Lock()
 	defer p.unlock()
-	f := &Follower[M]{p: p, ready: make(chan struct{}, 1), known: make(map[string]time.Time), since: since}
+	f := &Follower[M]{p: p, ready: make(chan struct{}, 1), known: make(map[string]bool), since: since}
 	p.followers = append(p.followers, f)
 	p.plan.followers++
-	p.plan.soon = true
+	p.plan.began = -never // so that the next sweep begins as soon as possible
+	p.discovery = discovery{}
 	p.wakeBy(p.now())
 	return f
 }
@@ -89,29 +89,33 @@ func (p *Poller[M]) endFollowers(err error) {
 	p.followers, p.plan.followers = nil, 0
 }
 
-// discover shows a page to the followers. It returns how many unfinished meetings are new to one, and whether one wants the
-// next page.
+// discover shows a page to the followers. It returns how many unfinished meetings are new to one, and whether the next page
+// is worth reading.
 func (p *Poller[M]) discover(page []Snapshot[M], cursor, next string) (unfinished int, more bool) {
+	if len(p.followers) == 0 {
+		return 0, false
+	}
+	since, isNew := p.followers[0].since, false
 	for _, f := range p.followers {
-		found := f.find(page)
-		for _, s := range found {
+		if f.since.Before(since) {
+			since = f.since
+		}
+		for _, s := range f.find(page) {
 			p.meeting(s.ID) // its snapshot is kept, so that a wait can begin with it
+			isNew = true
 			if !s.Final {
 				unfinished++
 			}
 		}
-		if p.plan.look == nil {
-			more = f.wants(page, cursor, next, len(found) > 0) || more
-		}
 	}
-	return unfinished, more
+	return unfinished, p.read(page, cursor, next, since, isNew)
 }
 
 // find returns the meetings on a page that are new.
 func (f *Follower[M]) find(page []Snapshot[M]) (found []Snapshot[M]) {
 	for _, s := range page {
-		if _, known := f.known[s.ID]; !known && !s.Created.Before(f.since) {
-			f.known[s.ID] = s.Created
+		if !f.known[s.ID] && !s.Created.Before(f.since) {
+			f.known[s.ID] = true
 			found = append(found, s)
 		}
 	}
@@ -121,28 +125,28 @@ func (f *Follower[M]) find(page []Snapshot[M]) (found []Snapshot[M]) {
 	return found
 }
 
-// wants records a page of a sweep, and reports whether the next page is worth reading. A page that is not the next one of the
-// reading is of a sweep that began before the follower, or after one that broke off.
-func (f *Follower[M]) wants(page []Snapshot[M], cursor, next string, found bool) bool {
+// read records a page, and reports whether the next one is worth reading. A page that is not the next one of this reading is
+// of a sweep that began before the latest follower, or after a sweep that broke off: it does not count.
+func (p *Poller[M]) read(page []Snapshot[M], cursor, next string, since time.Time, isNew bool) (more bool) {
+	d := &p.discovery
 	if cursor == atTheTop {
-		f.next, f.latest = atTheTop, time.Time{}
-	} else if cursor != f.next {
+		d.latest = time.Time{}
+	} else if cursor != d.next {
 		return false
 	}
-	old := latest(f.since, f.mark).Add(-margin)
-	f.next = next
+	old := latest(since, d.mark).Add(-margin)
+	d.next = next
 	for _, s := range page {
 		changed := latest(s.Created, s.Updated)
-		f.latest = latest(f.latest, changed)
-		if !found && changed.Before(old) {
-			f.next = ""
+		d.latest = latest(d.latest, changed)
+		if !isNew && changed.Before(old) {
+			d.next = atTheTop
 		}
 	}
-	if f.next == "" {
-		f.mark = f.latest
-		f.forget()
+	if d.next == atTheTop {
+		d.mark = d.latest
 	}
-	return f.next != ""
+	return d.next != atTheTop
 }
 
 func latest(a, b time.Time) time.Time {
@@ -150,13 +154,4 @@ func latest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// forget forgets meetings found long ago. From then on, no meeting as old as they are is new.
-func (f *Follower[M]) forget() {
-	floor := f.mark.Add(-2 * remember)
-	if now := time.Now(); f.since.Before(floor) && f.mark.Before(now.Add(remember)) {
-		f.since = floor.Add(remember)
-		maps.DeleteFunc(f.known, func(_ string, created time.Time) bool { return created.Before(f.since) })
-	}
 }

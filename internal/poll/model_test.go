@@ -68,7 +68,7 @@ func (m *model) step() {
 
 func (m *model) join(w *watch) {
 	if !w.awaited {
-		w.patient = time.Duration(m.random(2)*m.random(600)) * time.Second
+		m.bear(w, m.now, time.Duration(m.random(2)*m.random(600))*time.Second)
 		m.plan.join(w, m.now, w.seen > 0 && m.now-w.seen < interval)
 	}
 }
@@ -173,7 +173,7 @@ func (m *model) failure() *Failure {
 // check checks that nothing is forgotten: each awaited meeting is due or its GET is under way, and a meeting that waits for
 // a sweep has one.
 func (m *model) check() {
-	var counted [kinds]int
+	counted := plan{}
 	awaited := 0
 	for _, w := range m.watches {
 		if w.awaited {
@@ -183,13 +183,14 @@ func (m *model) check() {
 		if w.place == 0 {
 			continue
 		}
-		counted[w.kind()]++
+		counted.count(w, 1)
 		m.demand(m.due[w.place-1] == w, w, "has a wrong place")
 		m.demand(w.held == (w.due == never), w, "is due, or not, by mistake")
-		m.demand(!w.held || m.pass() != nil || m.sweepAt() < never, w, "waits for no sweep")
+		m.demand(!w.held || m.sweep != nil || m.sweepAt() < never, w, "waits for no sweep")
 		m.demand(w.due >= w.free, w, "is due too early")
 	}
-	m.demand(awaited == m.awaited && counted == m.kinds && len(m.getting) == m.polling, nil, "counters are wrong")
+	right := counted.held == m.held && counted.fresh == m.fresh && counted.alone == m.alone
+	m.demand(right && awaited == m.awaited && len(m.getting) == m.polling, nil, "counters are wrong")
 }
 
 func (m *model) demand(holds bool, w *watch, text string) {

@@ -7,29 +7,32 @@ import (
 )
 
 const (
-	interval  = 30*time.Second + time.Millisecond/2 // between two GETs of a meeting; the rest makes up for inexact clocks
+	interval  = 30*time.Second + time.Millisecond/2 // between two GETs of a meeting; the rest is for inexact clocks
 	maxAsked  = 5 * time.Minute                     // the longest max-age or Retry-After that is obeyed
 	maxPause  = 30 * time.Second                    // the longest pause in an outage
-	bearable  = 10 * time.Minute                    // so long a failure that may pass is borne
-	steady    = 330                                 // so many requests fit into one interval; more make the cycle longer
+	bearable  = 10 * time.Minute                    // so long a wait bears failures that may pass
+	steady    = 330                                 // so many requests fit into one interval; more make cycles longer
 	leastPace = 8                                   // requests a second that are always allowed
-	maxPolls  = 32                                  // requests under way at a time
+	maxPolls  = 32                                  // GETs under way at a time
 	several   = 3                                   // failures in a row that are more than an accident
 	never     = time.Duration(math.MaxInt64 / 2)
 )
 
-// plan decides which request comes next. It is pure: it has no clock, lock, goroutine or network. Times are the Poller's.
+// plan decides which request comes next. It has no clock, lock, goroutine or network, so a test can drive it through
+// any history. All times are the Poller's.
 //
-// Each awaited meeting is due for a GET at one time. A response about it alone puts that off by a cycle. A page that shows it
-// puts that off until the next sweep has ended without showing it (window.go). Nothing else does.
+// Each awaited meeting is due for a GET at one time. A response about it alone puts that time off by a cycle. A list page
+// that shows it puts it off until a sweep of the list has ended without showing it (window.go). Nothing else does.
 type plan struct {
-	due     dueHeap    // every awaited meeting whose GET is not under way
-	kinds   [kinds]int // of those
+	due     dueHeap // every awaited meeting whose GET is not under way; of these,
+	held    int     // so many have no GET because sweeps show them,
+	fresh   int     // so many are newcomers,
+	alone   int     // and so many need a GET every cycle
 	awaited int
 	polling int // GETs under way
 	window
 
-	slot    time.Duration // no request before this time at the present pace,
+	slot    time.Duration // no request before this time, to keep the pace,
 	until   time.Duration // or before this one, because requests fail
 	lastGet bool          // the last request was a GET
 	streak  int           // failures in a row
@@ -40,50 +43,37 @@ type watch struct {
 	id      string
 	free    time.Duration // no GET before this time
 	due     time.Duration // when its GET is due; never if held
-	seen    time.Duration // when a response or a page last showed it; 0 if none has
-	patient time.Duration // so long it may wait for the next look, as last seen
-	rarely  time.Duration // the same if that is longer than a cycle, or 0
+	seen    time.Duration // when a response last showed it; 0 for a newcomer
+	patient time.Duration // so long it may wait for its next GET, because it has no audio yet
 	urgent  time.Duration // since when it needs a GET that no page replaces; 0 if it does not
 	passing time.Duration // when its first failure that may pass came, since it was seen; 0 if none
-	sweep   int           // the last sweep that showed it
 	failed  int           // its failures in a row
+	sweep   int           // the last sweep that showed it
 	place   int32         // in the heap, plus 1; 0 if not there
 	awaited bool
-	fresh   bool // a newcomer: nobody has seen it or looked for it at the top of the list
 	getting bool // its GET is under way
 	held    bool // the next sweep probably shows it
 }
 
-// kind is how a watch is looked at.
-type kind int
+// rare reports whether a GET every cycle would be too many.
+func (w *watch) rare() bool { return w.patient > interval }
 
-const (
-	alone    kind = iota // by a GET every cycle
-	seldom               // less often
-	newcomer             // by a GET at once
-	expected             // a newcomer that waits for the pages at the top
-	onPages              // by sweeps
-	kinds
-)
-
-func (w *watch) kind() kind {
+// count adds n to the counter of meetings like w.
+func (p *plan) count(w *watch, n int) {
 	switch {
-	case w.held && w.fresh:
-		return expected
 	case w.held:
-		return onPages
-	case w.fresh:
-		return newcomer
-	case w.rarely > 0:
-		return seldom
+		p.held += n
+	case w.seen == 0:
+		p.fresh += n
+	case !w.rare():
+		p.alone += n
 	}
-	return alone
 }
 
-// take takes a watch out of the heap. Each change of a watch is between take and put.
+// take takes a watch out of the heap. Each change of a watch is between take and put, so that order and counters are right.
 func (p *plan) take(w *watch) {
 	if w.place > 0 {
-		p.kinds[w.kind()]--
+		p.count(w, -1)
 		heap.Remove(&p.due, int(w.place-1))
 	}
 }
@@ -91,12 +81,13 @@ func (p *plan) take(w *watch) {
 // put puts a watch into the heap, if that is its place.
 func (p *plan) put(w *watch) {
 	if w.awaited && !w.getting {
-		p.kinds[w.kind()]++
+		p.count(w, 1)
 		heap.Push(&p.due, w)
 	}
 }
 
-// setDue sets when a watch is due, if nothing special has happened. Newcomers precede everything that waits already.
+// setDue sets when a watch is due, if its last GET has not failed. Newcomers precede all that waits already, because
+// somebody has just begun to wait, while the others have a status at least.
 func (p *plan) setDue(w *watch, now time.Duration) {
 	switch {
 	case w.held:
@@ -105,20 +96,22 @@ func (p *plan) setDue(w *watch, now time.Duration) {
 		w.due = max(w.free, w.urgent)
 	case w.seen == 0:
 		w.due = max(w.free, now-p.cycle())
+	case w.rare():
+		w.due = max(w.free, w.seen+max(p.cycle(), w.patient))
 	default:
-		w.due = max(w.free, w.seen+max(p.cycle(), w.rarely))
+		w.due = max(w.free, w.seen+p.cycle())
 	}
 }
 
 // join adds a meeting that somebody awaits from now on. known means that its last snapshot is good enough to begin with.
 func (p *plan) join(w *watch, now time.Duration, known bool) {
-	w.awaited, w.fresh = true, !known
+	w.awaited = true
 	p.awaited++
 	if !known {
-		w.seen, w.sweep, w.rarely = 0, 0, 0
+		w.seen, w.sweep = 0, 0
 		p.joined++
 	}
-	w.held = known && w.sweep > 0 && w.sweep == p.sweeps && w.rarely == 0 && w.urgent == 0 && !p.slow()
+	p.hold(w, known && w.sweep == p.sweeps && !p.slow())
 	p.setDue(w, now)
 	p.put(w)
 }
@@ -136,13 +129,29 @@ func (p *plan) stop() {
 	p.window = window{sweeps: p.sweeps + 1, began: -never}
 }
 
-// requests returns how many requests a cycle takes.
+// bear lets a watch wait so long for its next GET, or as long as any other if patient is 0.
+func (p *plan) bear(w *watch, now, patient time.Duration) {
+	if w.patient != patient {
+		p.take(w)
+		w.patient = patient
+		p.hold(w, w.held)
+		p.setDue(w, now)
+		p.put(w)
+	}
+}
+
+// requests returns how many requests a cycle takes. While a sweep is under way it probably shows the newcomers, so they
+// count as pages: otherwise a crowd would make the cycle longer than it needs.
 func (p *plan) requests() int {
-	return p.kinds[alone] + p.kinds[newcomer] + p.kinds[expected]/perPage + p.polling + p.pages()
+	n := p.alone + p.polling + p.pages()
+	if p.sweep != nil {
+		return n + p.fresh/perPage
+	}
+	return n + p.fresh
 }
 
 // cycle returns the time in which every meeting is seen once. Beyond steady, twice the requests make it √2 times longer, and
-// the pace √2 times higher.
+// the pace √2 times higher: so neither the delay nor the load grows as fast as the number of meetings.
 func (p *plan) cycle() time.Duration { return cycleOf(p.requests()) }
 
 func cycleOf(requests int) time.Duration {
@@ -157,8 +166,8 @@ type decision struct {
 	wake   time.Duration // if neither, when to decide again
 }
 
-// decide decides which request to make now. If a page and a GET are due, they alternate. After a failure, one request at a
-// time finds out whether things work again.
+// decide decides which request to make now. If a page and a GET are due they alternate, so that neither keeps the other
+// from being made. After a failure, one request at a time finds out whether things work again.
 func (p *plan) decide(now time.Duration) decision {
 	busy := p.polling > 0 || p.reading
 	if p.awaited+p.followers == 0 || p.polling >= maxPolls || p.streak > 0 && busy {
@@ -175,7 +184,7 @@ func (p *plan) decide(now time.Duration) decision {
 	p.lastGet = pageAt > now || getAt <= now && !p.lastGet
 	if !p.lastGet {
 		p.reading = true
-		return decision{page: true, cursor: p.pass().cursor}
+		return decision{page: true, cursor: p.sweep.cursor}
 	}
 	w := p.due[0]
 	p.take(w)
@@ -191,18 +200,9 @@ func (p *plan) got(w *watch, now, sentAt, maxAge time.Duration) {
 	if sentAt >= w.urgent {
 		w.urgent = 0
 	}
-	p.saw(w, now)
+	w.seen, w.failed, w.passing = now, 0, 0
 	p.setDue(w, now)
 	p.put(w)
-	p.good++
-}
-
-// saw records that a response showed a meeting.
-func (p *plan) saw(w *watch, now time.Duration) {
-	w.seen, w.failed, w.passing, w.rarely, w.fresh = now, 0, 0, 0, false
-	if w.patient > p.cycle() {
-		w.rarely = w.patient
-	}
 }
 
 // ask makes a GET of a meeting necessary that no page replaces. atOnce means even within its interval.
@@ -223,25 +223,24 @@ func (p *plan) getEnded(w *watch, now time.Duration) {
 	p.put(w)
 }
 
-// getFailed records the failure of a GET, after getEnded. A 429 leaves the meeting due, behind what is due already. After
-// another failure its GET comes later each time, so that others need not suffer. hopeless means that failures which are not
-// transient have lasted too long, without a good response about the meeting.
+// getFailed records the failure of a GET, after getEnded. hopeless means that failures which are not transient have lasted
+// too long, without a good response about the meeting.
 func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (hopeless bool) {
 	p.take(w)
 	defer p.put(w)
-	delay := interval << min(w.failed, 4)
+	delay := interval << min(w.failed, 4) // longer each time, so that one bad meeting takes nothing from the others
 	switch f.Kind {
-	case RateLimited:
+	case RateLimited: // the service has not looked at the request: it stays due, behind what is due already
 		if !w.held {
 			w.due = max(w.free, now)
 		}
 		if p.limited > 0 { // not only the list is limited
-			p.limited, p.good, p.fails, p.retryAt = 0, 0, 0, 0
+			p.limited, p.fails, p.retryAt = 0, 0, 0
 		}
 		return false
 	case Transient:
 		p.failed(now, f.RetryAfter)
-	default: // not counted as an outage, so that each meeting finds out for itself
+	default: // no outage: it may be about this meeting only, so each finds out for itself
 		delay = min(delay, 2*time.Minute)
 		if w.passing == 0 {
 			w.passing = now
@@ -249,7 +248,7 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (hopeless bool
 		hopeless = now-w.passing >= bearable
 	}
 	w.failed++
-	w.fresh, w.held = false, false
+	w.held = false
 	w.free = now + max(interval, min(f.RetryAfter, maxAsked))
 	w.due = max(w.free, now+min(delay, maxAsked))
 	return hopeless
@@ -261,8 +260,13 @@ func (p *plan) works() { p.streak = 0 }
 // failed records the failure of a request. Several in a row are an outage: then requests pause, longer after each failure.
 func (p *plan) failed(now, retryAfter time.Duration) {
 	if p.streak++; p.streak >= several {
-		p.until = now + max(min(time.Second<<min(p.streak-several, 10), maxPause), min(retryAfter, maxAsked))
+		p.until = now + max(backoff(p.streak-several, maxPause), min(retryAfter, maxAsked))
 	}
+}
+
+// backoff doubles from a second on with each failure.
+func backoff(failures int, most time.Duration) time.Duration {
+	return min(time.Second<<min(failures, 10), most)
 }
 
 // dueHeap orders watches by the time at which they are due.

@@ -43,9 +43,8 @@ type Snapshot[M any] struct {
 
 // Update is the latest news of a meeting.
 type Update[M any] struct {
-	Snapshot Snapshot[M]
-	Has      bool  // there is a Snapshot
-	Err      error // not nil: the wait is over
+	Snapshot Snapshot[M] // the latest; without a Meeting if Err came before the first
+	Err      error       // not nil: the wait is over
 }
 
 // Service makes the requests: one attempt each, without retries. It returns soon after ctx has ended. It calls send just
@@ -56,25 +55,21 @@ type Service[M any] interface {
 	Page(ctx context.Context, cursor string, send func() bool) (shown []Snapshot[M], next string, f *Failure)
 }
 
-// Trouble reports that requests began to fail, with the error, or, if Err is nil, that they work again.
-type Trouble struct{ Err error }
-
-const (
-	maxUnsent = 2 // requests that wait to be sent; the user's calls never wait behind more
-)
+const maxUnsent = 2 // requests that wait to be sent; the user's calls never wait behind more
 
 // Poller polls the meetings that somebody awaits. No goroutine of it runs while nobody does.
 type Poller[M any] struct {
 	svc Service[M]
-	log func(Trouble)
+	log func(error)
 
 	mu        sync.Mutex
 	plan      plan
 	meetings  map[string]*meeting[M] // those awaited, and those seen within the last interval
 	followers []*Follower[M]
-	base      time.Time
-	last      time.Duration // the latest time that now returned
-	forgot    time.Duration // when meetings was last cleared
+	discovery
+	base   time.Time
+	last   time.Duration // the latest time that now returned
+	forgot time.Duration // when meetings was last cleared
 
 	ctx    context.Context // of the requests under way; nil while nobody waits
 	cancel context.CancelFunc
@@ -82,24 +77,23 @@ type Poller[M any] struct {
 	wake   time.Duration
 	unsent int // requests under way that are not sent yet
 
-	trouble   error // the last 429, or the last of several failures in a row
-	troubled  time.Duration
-	troubling bool      // the last Trouble had an error
-	toLog     []Trouble // once the lock is released
+	trouble  error // the last 429, or the last of several failures in a row
+	troubled time.Duration
+	failing  bool    // what the log was told last
+	toLog    []error // once the lock is released
 }
 
 // meeting is a meeting with the subscriptions that await it.
 type meeting[M any] struct {
 	watch
-	last    Snapshot[M]
-	has     bool
-	changed time.Duration // a wait cannot begin with a snapshot whose request was sent before
-	trouble error         // the failure of its last GET
+	last    Snapshot[M] // none if it has no ID
+	trouble error       // the failure of its last GET
 	subs    []*Subscription[M]
 }
 
-// New returns a Poller. log, which may be nil, is called without a lock held.
-func New[M any](svc Service[M], log func(Trouble)) *Poller[M] {
+// New returns a Poller. It calls log, without a lock held, with an error when its requests begin to fail, and with nil when
+// they work again. log may be nil.
+func New[M any](svc Service[M], log func(error)) *Poller[M] {
 	p := &Poller[M]{svc: svc, log: log, meetings: make(map[string]*meeting[M]), base: time.Now()}
 	p.plan.stop()
 	return p
@@ -116,9 +110,9 @@ func (p *Poller[M]) unlock() {
 	events := p.toLog
 	p.toLog = nil
 	p.mu.Unlock()
-	for _, e := range events {
+	for _, err := range events {
 		if p.log != nil {
-			p.log(e)
+			p.log(err)
 		}
 	}
 }
@@ -265,7 +259,7 @@ func (p *Poller[M]) getFailed(m *meeting[M], f *Failure) {
 // end ends all waits for a meeting with an error.
 func (p *Poller[M]) end(m *meeting[M], err error) {
 	for _, s := range m.subs {
-		s.news(Update[M]{Snapshot: m.last, Has: m.has, Err: err})
+		s.news(Update[M]{Snapshot: m.last, Err: err})
 	}
 	if m.subs = nil; m.awaited {
 		p.plan.leave(&m.watch)
@@ -321,18 +315,20 @@ func (p *Poller[M]) pageRead(page []Snapshot[M], cursor, next string, sentAt tim
 	p.plan.pageRead(p.now(), sentAt.Sub(p.base), shown, found, next, more)
 }
 
-// report keeps a failure for waits that end soon. It reports when requests begin to fail, and when they work again.
+// report keeps a failure for waits that end soon. It logs when requests begin to fail, and when they work again. Without a
+// good page nobody would find new meetings, so a follower is warned at the first failure of the list.
 func (p *Poller[M]) report(m *meeting[M], f *Failure) {
 	list := p.plan.fails >= several || p.plan.fails > 0 && p.plan.followers > 0
-	trouble := p.plan.streak >= several || list || m != nil && m.failed == several
-	if f != nil && (trouble || f.Kind == RateLimited) {
-		p.trouble, p.troubled = f.Err, p.now()
+	failing := p.plan.streak >= several || list || m != nil && m.failed == several
+	var err error
+	if f != nil {
+		err = f.Err
+		if failing || f.Kind == RateLimited {
+			p.trouble, p.troubled = err, p.now()
+		}
 	}
-	if f == nil && p.troubling && !trouble {
-		p.troubling = false
-		p.toLog = append(p.toLog, Trouble{})
-	} else if f != nil && trouble && !p.troubling {
-		p.troubling = true
-		p.toLog = append(p.toLog, Trouble{Err: f.Err})
+	if failing == (err != nil) && failing != p.failing {
+		p.failing = failing
+		p.toLog = append(p.toLog, err)
 	}
 }

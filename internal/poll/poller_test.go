@@ -192,11 +192,11 @@ func TestPoller_ReportsTroubleOnce(t *testing.T) {
 		var p *poll.Poller[int]
 		var mu sync.Mutex
 		var reports []error
-		p = poll.New[int](s, func(r poll.Trouble) {
+		p = poll.New[int](s, func(err error) {
 			p.Forget("other") // no lock is held
 			mu.Lock()
 			defer mu.Unlock()
-			reports = append(reports, r.Err)
+			reports = append(reports, err)
 		})
 		ended(s, p)
 		mu.Lock()

@@ -117,11 +117,11 @@ func (p *process) wait(ctx context.Context, m *meeting, patient bool) {
 			case u.Err != nil:
 				p.end(m)
 				return
-			case u.Has:
+			default:
 				p.received(m, u.Snapshot.Meeting)
-			}
-			if u.Has && u.Snapshot.Final {
-				return
+				if u.Snapshot.Final {
+					return
+				}
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func (e each) Subscribe(id string, _ bool) subscription {
 				case <-w.updates:
 				default:
 				}
-				w.updates <- poll.Update[int]{Snapshot: s, Has: true}
+				w.updates <- poll.Update[int]{Snapshot: s}
 			} else if f.Kind == poll.RateLimited {
 				continue
 			}

@@ -3,6 +3,7 @@ package poll
 import (
 	"maps"
 	"slices"
+	"time"
 )
 
 // Subscription is one wait for a meeting.
@@ -22,18 +23,15 @@ func (p *Poller[M]) Subscribe(id string, patient bool) *Subscription[M] {
 	m := p.meeting(id)
 	s := &Subscription[M]{p: p, m: m, patient: patient, updates: make(chan Update[M], 1)}
 	m.subs = append(m.subs, s)
-	known := m.has && now-m.seen < interval && m.last.SentAt.Sub(p.base) >= m.changed
-	switch {
-	case !m.awaited:
-		if !patient {
-			m.rarely = 0
-		}
+	known := m.seen > 0 && now-m.seen < interval && m.urgent == 0
+	if !patient {
+		p.plan.bear(&m.watch, now, 0)
+	}
+	if !m.awaited {
 		p.plan.join(&m.watch, now, known)
-	case !patient && m.rarely > 0:
-		p.plan.ask(&m.watch, now, false)
 	}
 	if known {
-		s.news(Update[M]{Snapshot: m.last, Has: true})
+		s.news(Update[M]{Snapshot: m.last})
 	}
 	p.wakeBy(now)
 	return s
@@ -96,17 +94,21 @@ func (p *Poller[M]) meeting(id string) *meeting[M] {
 	return m
 }
 
-// publish keeps a snapshot and sends it to the subscriptions. It reports false if the last one is newer.
+// publish keeps a snapshot and sends it to the subscriptions, even if nothing has changed: time alone may end a wait, such as
+// one for audio. A snapshot that is older than the last one counts for nothing, so that no status goes back.
 func (p *Poller[M]) publish(m *meeting[M], s Snapshot[M]) bool {
-	if order := s.Updated.Compare(m.last.Updated); m.has && (order < 0 || order == 0 && s.SentAt.Before(m.last.SentAt)) {
+	order := s.Updated.Compare(m.last.Updated)
+	if m.last.ID != "" && (order < 0 || order == 0 && s.SentAt.Before(m.last.SentAt)) {
 		return false
 	}
-	m.last, m.has, m.trouble, m.patient = s, true, nil, 0
+	m.last, m.trouble = s, nil
+	patient := time.Duration(0)
 	if s.Idle && !slices.ContainsFunc(m.subs, func(x *Subscription[M]) bool { return !x.patient }) {
-		m.patient = s.SentAt.Sub(s.Created) / 30
+		patient = s.SentAt.Sub(s.Created) / 30
 	}
+	p.plan.bear(&m.watch, p.now(), patient)
 	for _, sub := range m.subs {
-		sub.news(Update[M]{Snapshot: s, Has: true})
+		sub.news(Update[M]{Snapshot: s})
 	}
 	return true
 }
@@ -124,7 +126,6 @@ func (p *Poller[M]) Changed(id string) {
 	defer p.unlock()
 	now := p.now()
 	if m := p.meetings[id]; m != nil {
-		m.changed = now
 		p.plan.ask(&m.watch, now, true)
 		p.wakeBy(now)
 	}

@@ -6,50 +6,41 @@ import (
 )
 
 const (
-	perPage  = 50
-	crowd    = 32 // so many newcomers wait for the pages at the top of the list
-	few      = 5  // so many are worth a sweep
-	beyond   = 2  // a sweep reads so many pages beyond the last one that paid
+	perPage  = 50 // meetings
 	pays     = 2  // a page pays if it saves so many GETs
-	probeAt  = 4  // after so many 429s to pages in a row, a GET finds out whether the list alone is limited
+	beyond   = 2  // a sweep reads so many pages beyond the last one that paid
+	few      = 5  // fewer waits are not worth a page, unless one has shown them
+	crowd    = 32 // so many newcomers are not polled one by one if a sweep from the top can show them
+	giveUp   = 8  // 429s to pages in a row, none to a GET meanwhile, mean that the list is limited and GETs are not
+	maxRetry = 10 * time.Minute
 	atTheTop = ""
 )
 
 // window is the window of pages at the top of the list, where awaited meetings nearly always are. Once a cycle, a sweep reads
-// it: as many pages as paid in the last sweep, or pay now, and a few more, so that it can grow. A page pays if it saves GETs.
-// The meetings on its pages are held: they have no GET until a sweep has ended without showing them. A sweep always ends.
-//
-// A crowd of newcomers is looked for at the top, without ending the sweep that is under way further down.
+// it: as many pages as paid in the last sweep, or pay now, and a few more, so that it can grow. The meetings on its pages are
+// held: they have no GET until a sweep has ended without showing them. Every sweep ends, so no meeting is held for ever.
 type window struct {
 	sweeps    int           // number of the latest sweep
 	began     time.Duration // when it began
 	depth     int           // pages up to the last one that paid, in the last sweep that ended
 	joined    int           // newcomers since the latest sweep began
 	followers int           // each needs a sweep every cycle
-	soon      bool          // the next sweep begins as soon as possible
 
-	sweep, look *pass // under way; nil if none
-	reading     bool  // a page is under way
-	fails       int   // requests for the next page that failed in a row
-	limited     int   // 429s to pages in a row,
-	good        int   // and GETs that succeeded meanwhile, none with a 429
-	retryAt     time.Duration
+	sweep   *sweep // under way; nil if none is
+	reading bool   // its next page is under way
+	fails   int    // requests for the next page that failed in a row
+	limited int    // 429s to pages in a row
+	retryAt time.Duration
 }
 
-// pass is a way down the list.
-type pass struct {
+// sweep is one reading of the list, from the top.
+type sweep struct {
+	again  bool          // a crowd made it begin before the last one ended
 	cursor string        // of the next page
 	read   int           // pages
+	shown  int           // awaited meetings
 	paid   int           // pages up to the last one that paid
 	spent  time.Duration // from requests for pages to their responses
-}
-
-// pass returns the pass whose next page comes next.
-func (l *window) pass() *pass {
-	if l.look != nil {
-		return l.look
-	}
-	return l.sweep
 }
 
 // pages returns how many pages a cycle takes.
@@ -64,167 +55,129 @@ func (l *window) pages() int {
 	return n
 }
 
-// slow reports whether the sweep, with one page more, would take so long that GETs are better. Then it holds nothing.
+// slow reports whether the sweep, with one page more, would take longer than polling each meeting. Then it holds nothing, and
+// GETs do better. An eighth more is granted, so that a service at the edge does not change from one to the other.
 func (p *plan) slow() bool {
 	s := p.sweep
 	return s != nil && s.read > 0 && s.spent+s.spent/time.Duration(s.read) > cycleOf(p.awaited)*9/8
 }
 
-// nextPage returns when the next page may be requested. It begins passes.
+// nextPage returns when the next page may be requested. It begins sweeps. A crowd makes the next one begin at once, even if
+// another is under way further down, but only once in a row: otherwise crowd after crowd could keep it from the deeper pages.
 func (p *plan) nextPage(now time.Duration) time.Duration {
 	if p.reading {
 		return never
 	}
-	if p.kinds[newcomer] >= crowd && p.look == nil && p.fails == 0 {
-		p.hold()
-		if p.sweep == nil && now >= p.began+p.cycle()/2 {
-			p.soon = true
-		} else {
-			p.look = &pass{}
-		}
+	soon := p.fresh >= crowd && p.joined >= crowd && (p.sweep == nil || !p.sweep.again)
+	if p.sweep != nil && !soon {
+		return p.retryAt
 	}
-	if p.pass() == nil {
-		if at := max(p.sweepAt(), p.retryAt); at > now {
-			return at
-		}
-		p.sweeps++
-		p.sweep, p.began, p.joined, p.soon = &pass{}, now, 0, false
+	at := p.sweepAt()
+	if soon {
+		at = now
 	}
-	return p.retryAt
+	if at = max(at, p.retryAt); at > now {
+		return at
+	}
+	p.sweeps++
+	p.sweep, p.began, p.joined = &sweep{again: p.sweep != nil}, now, 0
+	return now
 }
 
-// sweepAt returns when the next sweep begins, or never if none would pay.
+// sweepAt returns when the next sweep begins, or never if it would be in vain. While no meeting is held, a sweep before the
+// first GET is due would save nothing.
 func (p *plan) sweepAt() time.Duration {
 	switch {
-	case p.soon:
-		return 0
-	case p.depth > 0 || p.joined >= few || p.kinds[onPages]+p.kinds[expected] > 0 || p.followers > 0:
+	case p.held > 0 || p.followers > 0:
 		return p.began + p.cycle()
+	case p.awaited >= few && len(p.due) > 0:
+		return max(p.began+p.cycle(), p.due[0].due)
 	}
 	return never
 }
 
-// hold lets the newcomers wait until pages have been read.
-func (p *plan) hold() {
-	for _, w := range p.due {
-		if w.kind() == newcomer && w.urgent == 0 {
-			p.kinds[newcomer]--
-			p.kinds[expected]++
-			w.held, w.due = true, never
-		}
-	}
-	heap.Init(&p.due)
-}
+// hold sets whether a watch is held. Sweeps are too frequent for a rare one, and no proof for an urgent one.
+func (p *plan) hold(w *watch, shown bool) { w.held = shown && w.awaited && w.urgent == 0 && !w.rare() }
 
-// release makes held newcomers due, and all held meetings that no sweep has shown since the given one.
+// release makes all held meetings due that no sweep has shown since the given one.
 func (p *plan) release(now time.Duration, since int) {
 	for _, w := range p.due {
-		if w.held && (w.fresh || w.sweep < since) {
-			p.kinds[w.kind()]--
-			w.held, w.fresh = false, false
-			p.kinds[w.kind()]++
+		if w.held && w.sweep < since {
+			p.count(w, -1)
+			w.held = false
+			p.count(w, 1)
 			p.setDue(w, now)
 		}
 	}
 	heap.Init(&p.due)
 }
 
-// probe makes a held meeting due.
-func (p *plan) probe(now time.Duration) {
-	if n := len(p.due); n > 0 && p.due[n-1].held {
-		w := p.due[n-1]
-		p.take(w)
-		w.held, w.fresh, w.due = false, false, max(w.free, now)
-		p.put(w)
-	}
-}
-
 // pageRead records a page, whose request was sent at sentAt, and the meetings that it shows. found is the number of unfinished
 // meetings that are new to a follower; they pay like awaited ones. more means that a follower wants the next page.
 func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, next string, more bool) {
 	p.works()
-	p.reading, p.fails, p.limited, p.good, p.retryAt = false, 0, 0, 0, 0
-	s, looking := p.pass(), p.look != nil
-	gain := found
+	p.reading, p.fails, p.limited, p.retryAt = false, 0, 0, 0
+	s, gain := p.sweep, found
 	for _, w := range page {
-		if w.awaited && w.patient <= p.cycle() && (w.fresh || !looking && w.sweep < p.sweeps) {
+		if w.awaited && !w.rare() && w.sweep < p.sweeps {
 			gain++
 		}
 	}
+	s.shown += gain - found
 	s.cursor, s.spent, s.read = next, s.spent+now-sentAt, s.read+1
 	if gain >= pays {
 		s.paid = s.read
 	}
+	depth := max(s.paid, p.depth)
 	for _, w := range page {
-		p.pageShowed(w, now, s.read <= max(s.paid, p.depth) || looking && w.held)
+		p.take(w)
+		w.seen, w.failed, w.passing, w.sweep = now, 0, 0, p.sweeps
+		if w.urgent == 0 {
+			p.hold(w, s.read <= depth)
+			p.setDue(w, now)
+		}
+		p.put(w)
 	}
-	depth := s.paid
-	if !looking {
-		depth = max(depth, p.depth)
-	}
+	all := s.shown >= p.held+p.alone+p.fresh+p.polling // those that left since may be missed, which costs a GET or two
 	switch slow := p.slow(); {
-	case next == "" || !more && (slow || s.read >= depth+beyond):
-		p.endPass(now, s.paid)
+	case next == "" || !more && (slow || s.read >= depth+beyond || s.read >= depth && all):
+		p.endSweep(now, s.paid)
 	case slow:
 		p.release(now, p.sweeps+1)
 	}
 }
 
-// pageShowed records that a page showed a meeting. If the page is in the window, the meeting is held.
-func (p *plan) pageShowed(w *watch, now time.Duration, inWindow bool) {
-	p.take(w)
-	p.saw(w, now)
-	w.sweep = p.sweeps
-	if w.urgent == 0 {
-		w.held = w.awaited && inWindow && w.rarely == 0
-		p.setDue(w, now)
-	}
-	p.put(w)
+// endSweep ends the sweep. What it should have shown, and did not, falls due.
+func (p *plan) endSweep(now time.Duration, depth int) {
+	p.sweep, p.depth = nil, depth
+	p.release(now, p.sweeps)
 }
 
-// endPass ends the present pass. depth is that of the next sweep.
-func (p *plan) endPass(now time.Duration, depth int) {
-	if p.look != nil {
-		p.look = nil
-		p.release(now, 0)
-	} else if p.sweep != nil {
-		p.sweep, p.depth = nil, depth
-		p.release(now, p.sweeps)
-	}
-}
-
-// pageFailed records a page that failed. The same page is requested again, later each time. Several failures end the passes,
-// and so does a rejected cursor, which has probably expired. GETs go on meanwhile.
+// pageFailed records a page that failed. The same page is requested again, later each time. Several failures end the sweep,
+// and so does a rejected cursor, because it has probably expired. GETs go on meanwhile. A 429 alone is not counted: it pauses
+// all requests (in internal/rest), and if GETs replaced pages then, there would be even more requests for the same limit.
 func (p *plan) pageFailed(now time.Duration, cursor string, f *Failure) {
 	p.reading = false
 	p.retryAt = now + min(f.RetryAfter, maxAsked)
-	switch f.Kind {
-	case RateLimited:
-		if p.limited++; p.limited%probeAt == 0 {
-			p.probe(now)
-		}
-		if p.limited < 2*probeAt || p.good < 2 {
+	switch {
+	case f.Kind == RateLimited:
+		if p.limited++; p.limited < giveUp {
 			return
 		}
 		p.fails = max(p.fails, several)
-	case Rejected:
-		if p.works(); cursor == atTheTop {
-			p.fails = max(p.fails, several)
-		}
+	case f.Kind == Rejected && cursor == atTheTop:
+		p.works()
+		p.fails = max(p.fails, several)
+	case f.Kind == Rejected:
+		p.works()
+		p.endSweep(now, max(p.depth, p.sweep.paid))
+		return
 	default:
 		p.failed(now, 0) // a Retry-After of the list must not stop GETs
 	}
-	if f.Kind != Rejected || cursor == atTheTop {
-		p.fails++
-		p.retryAt = max(p.retryAt, now+min(time.Second<<min(p.fails-1, 10), 2*maxAsked))
-	}
-	if p.fails >= several || f.Kind == Rejected {
-		depth := p.depth
-		if p.sweep != nil {
-			depth = max(depth, p.sweep.paid)
-		}
-		p.endPass(now, depth) // a look
-		p.endPass(now, depth)
-		p.joined = few // the list is worth another sweep
+	p.fails++
+	p.retryAt = max(p.retryAt, now+backoff(p.fails-1, maxRetry))
+	if p.fails >= several {
+		p.endSweep(now, max(p.depth, p.sweep.paid))
 	}
 }
