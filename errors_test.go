@@ -166,23 +166,25 @@ func TestError_DescribesResponseWithoutEnvelope(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, mock := testkit.Responding(t, testkit.Canned(test.status, test.body, test.header...))
-			for i, op := range testkit.Operations() {
-				got, err := op.Call(t.Context(), client)
-				testkit.RequireNothing(t, got)
-				failed := testkit.RequireError(t, err, op)
-				require.Equal(t, test.status, failed.StatusCode)
-				require.Equal(t, test.code, failed.Code)
-				require.Equal(t, test.code == "NOT_FOUND", errors.Is(err, minutes.ErrNotFound))
-				require.Equal(t, test.code == minutes.ErrRateLimited, errors.Is(err, minutes.ErrRateLimited))
-				require.NotErrorIs(t, err, minutes.ErrorCode(""), "no code is no code to compare with")
-				require.Equal(t, "minutes: "+op.Method+" "+op.Path+": "+test.text, err.Error())
-				require.NotContains(t, fmt.Sprintf("%+v %#v", failed, failed), testkit.Key)
-				require.Equal(t, i+1, mock.GetTotalCallCount(), "one request each")
-				if i > 2 && (test.status == 429 || len(test.body) > 10_000) {
-					return // each 429 pauses the Client a little, and long bodies take time
+			synctest.Test(t, func(t *testing.T) {
+				client, mock := testkit.Responding(t, testkit.Canned(test.status, test.body, test.header...))
+				for i, op := range testkit.Operations() {
+					got, err := op.Call(t.Context(), client)
+					testkit.RequireNothing(t, got)
+					failed := testkit.RequireError(t, err, op)
+					require.Equal(t, test.status, failed.StatusCode)
+					require.Equal(t, test.code, failed.Code)
+					require.Equal(t, test.code == "NOT_FOUND", errors.Is(err, minutes.ErrNotFound))
+					require.Equal(t, test.code == minutes.ErrRateLimited, errors.Is(err, minutes.ErrRateLimited))
+					require.NotErrorIs(t, err, minutes.ErrorCode(""), "no code is no code to compare with")
+					require.Equal(t, "minutes: "+op.Method+" "+op.Path+": "+test.text, err.Error())
+					require.NotContains(t, fmt.Sprintf("%+v %#v", failed, failed), testkit.Key)
+					require.Equal(t, i+1, mock.GetTotalCallCount(), "one request each")
+					if i > 2 && len(test.body) > 10_000 {
+						return // long bodies take time
+					}
 				}
-			}
+			})
 		})
 	}
 }

@@ -218,19 +218,21 @@ func TestWithHTTPClient_SetsTimeLimitOfAttempt(t *testing.T) {
 // Whether a request may be retried depends on its operation, not on the method.
 func TestWithRoute_KeepsRetryRule(t *testing.T) {
 	t.Parallel()
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		attempts := 0
-		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-			attempts++
-			assert.Equal(t, method, req.Method)
-			return nil, io.ErrUnexpectedEOF
-		})}), minutes.WithMaxRetries(4), minutes.WithRoute(minutes.OpProjectsCreate, method, "/p"), minutes.WithRoute(minutes.OpUsageGet, method, "/u"))
-		require.NoError(t, err)
-		_, err = c.Projects.Create(t.Context(), &minutes.ProjectCreateParams{Name: "Apollo"})
-		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-		require.Equal(t, 1, attempts, method)
-		_, err = c.Usage.Get(t.Context())
-		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-		require.Equal(t, 6, attempts, method)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+			attempts := 0
+			c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				attempts++
+				assert.Equal(t, method, req.Method)
+				return nil, io.ErrUnexpectedEOF
+			})}), minutes.WithMaxRetries(4), minutes.WithRoute(minutes.OpProjectsCreate, method, "/p"), minutes.WithRoute(minutes.OpUsageGet, method, "/u"))
+			require.NoError(t, err)
+			_, err = c.Projects.Create(t.Context(), &minutes.ProjectCreateParams{Name: "Apollo"})
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			require.Equal(t, 1, attempts, method)
+			_, err = c.Usage.Get(t.Context())
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			require.Equal(t, 6, attempts, method)
+		}
+	})
 }
