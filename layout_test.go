@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -81,3 +82,11 @@ func TestOnlyTestsImportTheTestKit(t *testing.T) {
 }
 
 func isTestKit(pkg string) bool { return strings.HasPrefix(pkg, module+"/internal/test/") }
+
+// The package documentation fits on three screens.
+func TestPackageDoc_FitsThreeScreens(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "doc", ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Less(t, strings.Count(string(out), "\n"), 170)
+}

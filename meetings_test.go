@@ -2,125 +2,22 @@ package minutes_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"math"
+	"net/http"
 	"net/url"
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/jarcoal/httpmock"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
-
-// The body and the query omit empty parameters. Lists that the interface requires are never null.
-func TestMeetings_OmitEmptyParameters(t *testing.T) {
-	t.Parallel()
-	requireSent(t, map[string]optional{
-		"meeting with required fields only": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`, func(c *minutes.Client) error {
-			_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"})
-			return err
-		}},
-		"meeting with empty lists": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`, func(c *minutes.Client) error {
-			_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10", ParticipantIDs: []string{}, SharedWith: []string{}})
-			return err
-		}},
-		"empty update": {"meeting", "", `{}`, func(c *minutes.Client) error {
-			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{})
-			return err
-		}},
-		"update with nil": {"meeting", "", `{}`, func(c *minutes.Client) error {
-			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", nil)
-			return err
-		}},
-		"update of one field": {"meeting", "", `{"date":"2026-03-11"}`, func(c *minutes.Client) error {
-			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{Date: new("2026-03-11")})
-			return err
-		}},
-		"update that clears time and project": {"meeting", "", `{"time":"","project_id":""}`, func(c *minutes.Client) error {
-			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{Time: new(""), ProjectID: new("")})
-			return err
-		}},
-		"no participants, nil": {"meeting", "", `{"participant_ids":[]}`, func(c *minutes.Client) error {
-			_, err := c.Meetings.SetParticipants(t.Context(), "mtg_7Kd02", nil)
-			return err
-		}},
-		"no participants, empty": {"meeting", "", `{"participant_ids":[]}`, func(c *minutes.Client) error {
-			_, err := c.Meetings.SetParticipants(t.Context(), "mtg_7Kd02", []string{})
-			return err
-		}},
-		"list with nil": {"meeting_page", "", "", func(c *minutes.Client) error {
-			_, err := c.Meetings.List(t.Context(), nil)
-			return err
-		}},
-		"list with zero": {"meeting_page", "", "", func(c *minutes.Client) error {
-			_, err := c.Meetings.List(t.Context(), &minutes.MeetingListParams{})
-			return err
-		}},
-		"list with a limit that the service rejects": {"meeting_page", "limit=-1", "", func(c *minutes.Client) error {
-			_, err := c.Meetings.List(t.Context(), &minutes.MeetingListParams{Limit: -1})
-			return err
-		}},
-		"minutes in the default format": {"minutes_html", "", "", func(c *minutes.Client) error {
-			_, err := c.Meetings.Minutes(t.Context(), "mtg_1", "")
-			return err
-		}},
-		"find by external id": {"meeting_page", "external_id=crm%2F4711", "", func(c *minutes.Client) error {
-			_, err := c.Meetings.FindByExternalID(t.Context(), "crm/4711")
-			return err
-		}},
-	})
-}
-
-// Absent, null and empty fields of a response decode to their Go values.
-func TestMeetings_DecodeAbsentAndNullFields(t *testing.T) {
-	t.Parallel()
-	standUp := &minutes.Meeting{
-		ID: "mtg_7Kd02", Title: "Stand-up", Date: "2026-03-10", Status: minutes.StatusCreated, Visibility: minutes.VisibilityOrganisation,
-		TemplateID: "tpl_standard", ParticipantIDs: []string{}, CreatedAt: 1773135000, UpdatedAt: 1773135000,
-	}
-	retrospective := &minutes.Meeting{
-		ID: "mtg_7Kd02", Title: "Retrospective", Date: "2026-03-11", Status: minutes.StatusAudioUploaded, Visibility: minutes.VisibilityPrivate,
-		TemplateID: "tpl_standard", CreatedAt: 1773221400, UpdatedAt: 1773221455,
-	}
-	requireDecoded(t, []variant{
-		{"meetings.get", 200, "meeting_nulls", standUp},
-		{"meetings.get", 200, "meeting_absent", retrospective},
-		{"meetings.create", 200, "meeting_nulls", testkit.Creation{Meeting: standUp, Created: false}},
-		{"meetings.create", 201, "meeting_nulls", testkit.Creation{Meeting: standUp, Created: true}},
-		{"meetings.list", 200, "meeting_page_nulls", &minutes.MeetingPage{Meetings: []*minutes.Meeting{}}},
-		{"meetings.list", 200, "meeting_page_absent", &minutes.MeetingPage{Meetings: []*minutes.Meeting{}}},
-		{"meetings.delete", 200, "meeting", nil},
-		{"meetings.transcript", 200, "transcript_empty", &minutes.Transcript{}},
-		{"meetings.minutes", 200, "minutes_html", &minutes.Minutes{Format: minutes.FormatHTML, TemplateID: "tpl_board", Content: "<h1>Budget &amp; staffing</h1>"}},
-		{"meetings.upload_url", 201, "upload_target", testkit.OperationNamed(t, "meetings.upload_url").Want},
-		{"meetings.upload_url", 200, "upload_target_absent", testkit.OperationNamed(t, "meetings.upload_url").Want},
-	})
-}
-
-// Every method rejects parameters that are missing, by name, before any request.
-func TestMeetings_RejectUnusableParameters(t *testing.T) {
-	t.Parallel()
-	requireRejected(t, map[string]unusable{
-		"create without params": {"params", func(ctx context.Context, c *minutes.Client) (any, error) {
-			m, created, err := c.Meetings.Create(ctx, nil)
-			return testkit.Creation{Meeting: m, Created: created}, err
-		}},
-		"no external id to find": {"externalID", func(ctx context.Context, c *minutes.Client) (any, error) {
-			return testkit.Result(c.Meetings.FindByExternalID(ctx, ""))
-		}},
-		"no content type": {"contentType", func(ctx context.Context, c *minutes.Client) (any, error) {
-			return testkit.Result(c.Meetings.UploadURL(ctx, "mtg_1", ""))
-		}},
-	})
-}
 
 // takesID lists the operations on one meeting.
 func takesID() map[string]func(context.Context, *minutes.Client, string) (any, error) {
@@ -186,66 +83,10 @@ func TestMeetings_IDIsOnePathSegment(t *testing.T) {
 	}
 }
 
-// The constants spell the interface's words.
-func TestConstants_MatchTheInterface(t *testing.T) {
-	t.Parallel()
-	for got, want := range map[any]string{
-		minutes.StatusCreated: "created", minutes.StatusAudioUploaded: "audio_uploaded", minutes.StatusTranscribing: "transcribing",
-		minutes.StatusTranscribed: "transcribed", minutes.StatusGeneratingMinutes: "generating_minutes", minutes.StatusMinutesReady: "minutes_ready",
-		minutes.StatusTranscriptionFailed: "transcription_failed", minutes.StatusMinutesFailed: "minutes_failed",
-		minutes.StatusTranscribeBlocked: "transcribe_blocked", minutes.StatusAudioRejected: "audio_rejected",
-		minutes.VisibilityPrivate: "private", minutes.VisibilityOrganisation: "organisation", minutes.VisibilityShared: "shared",
-		minutes.FormatHTML: "html", minutes.FormatMarkdown: "markdown",
-		minutes.MemberActive: "active", minutes.MemberInvited: "invited", minutes.MemberNoAccount: "no_account", minutes.MemberDeactivated: "deactivated",
-	} {
-		require.Equal(t, want, fmt.Sprint(got))
-	}
-}
-
-// Decoded values encode to the interface's own form.
-func TestValues_EncodeAsTheInterface(t *testing.T) {
-	t.Parallel()
-	for _, op := range testkit.Operations() {
-		form := op.ResponseForm
-		value := op.Want
-		switch v := value.(type) {
-		case nil, string:
-			continue
-		case testkit.Creation:
-			value = v.Meeting
-		}
-		if list := reflect.ValueOf(value); list.Kind() == reflect.Slice {
-			form, value = strings.TrimSuffix(form, "List"), list.Index(0).Interface()
-		}
-		text, err := json.Marshal(value)
-		require.NoError(t, err)
-		testkit.RequireForm(t, form, text)
-	}
-}
-
 func TestMeeting_DurationIsKnownOnceProcessed(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, 30*time.Minute+5*time.Second, testkit.Whole().Duration())
 	require.Zero(t, new(minutes.Meeting).Duration())
-}
-
-func TestUnixTime_PrintsAndConverts(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 3, 9, 14, 30, 1, 0, time.FixedZone("", 3600))
-	u := minutes.UnixTime(at.Unix())
-	require.True(t, at.Equal(u.Time()))
-	require.Equal(t, time.UTC, u.Time().Location())
-	require.Equal(t, "2026-03-09T13:30:01Z", u.String())
-	require.Equal(t, "2026-03-09T13:30:01Z", fmt.Sprint(u))
-	require.True(t, minutes.UnixTime(0).Time().IsZero(), "no time is no time in 1970")
-	require.Empty(t, minutes.UnixTime(0).String())
-	require.Equal(t, "1969-12-31T23:59:59Z", minutes.UnixTime(-1).String())
-	for _, far := range []minutes.UnixTime{math.MaxInt64, math.MinInt64} {
-		require.NotPanics(t, func() { _ = far.String() + far.Time().String() })
-	}
-	text, err := json.Marshal(u)
-	require.NoError(t, err)
-	require.Equal(t, fmt.Sprint(at.Unix()), string(text))
 }
 
 // DateOf and TimeOfDay use the time's own zone.
@@ -270,16 +111,7 @@ func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
 		ok     bool
 	}{
 		{"response lost", []minutestest.Fault{minutestest.LoseResponse()}, nil, true},
-		{"502 after the effect", []minutestest.Fault{minutestest.BadGateway().AfterEffect()}, nil, true},
-		{"500 after the effect", []minutestest.Fault{minutestest.Refuse(minutes.ErrInternal).AfterEffect()}, nil, true},
-		{"503 after the effect", []minutestest.Fault{minutestest.Respond(503, "text/html", "<p>later").AfterEffect()}, nil, true},
-		{"504 after the effect", []minutestest.Fault{minutestest.Respond(504, "text/html", "<p>later").AfterEffect()}, nil, true},
-		{"time-out after the effect", []minutestest.Fault{minutestest.Delay(time.Hour).AfterEffect()}, nil, true},
-		{"response lost, then 429", []minutestest.Fault{minutestest.LoseResponse(), minutestest.RateLimit("1")}, nil, true},
-		{"response lost, then half a NOT_FOUND", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Truncate(9)}, nil, true},
 		{"429", []minutestest.Fault{minutestest.RateLimit("1")}, nil, false},
-		{"never connected", nil, testbase.ErrRefused, false},
-		{"half a NOT_FOUND", []minutestest.Fault{minutestest.Truncate(9)}, nil, false},
 		{"nothing", nil, nil, false},
 		{"page of a gateway", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Respond(404, "text/html", "<h1>no</h1>")}, nil, false},
 		{"forbidden", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Refuse(minutes.ErrForbidden)}, nil, false},
@@ -324,38 +156,222 @@ func TestCreate_FindsItsOwnMeetingAfterLostResponse(t *testing.T) {
 	})
 }
 
-// A service may store a reference in another form. FindByExternalID still finds that meeting, and
-// no other.
-func TestFindByExternalID_AcceptsOtherFormsOfTheReference(t *testing.T) {
+// A book is a listing by cursor: each page is a list of ids and, after a ">", the next cursor. It
+// records the queries of the requests.
+type book struct {
+	pages   map[string]string
+	queries []string
+}
+
+func (b *book) client(t testing.TB) *minutes.Client {
+	t.Helper()
+	c, _ := testkit.Responding(t, func(req *http.Request) (*http.Response, error) {
+		b.queries = append(b.queries, req.URL.RawQuery)
+		page, ok := b.pages[req.URL.Query().Get("cursor")]
+		if !ok {
+			return httpmock.NewStringResponse(400, `{"error":{"code":"INVALID_CURSOR","message":"m","request_id":"r"}}`), nil
+		}
+		ids, next, more := strings.Cut(page, ">")
+		var meetings []string
+		for _, id := range strings.Fields(ids) {
+			meetings = append(meetings, fmt.Sprintf(`{"id":%q,"status":"created"}`, id))
+		}
+		body := `{"meetings":[` + strings.Join(meetings, ",") + `]`
+		if more {
+			body += fmt.Sprintf(`,"next_cursor":%q`, next)
+		}
+		return httpmock.NewStringResponse(200, body+"}"), nil
+	})
+	return c
+}
+
+// collect ranges over the sequence to its end.
+func collect(t testing.TB, ctx context.Context, c *minutes.Client, params *minutes.MeetingListParams) (ids []string, failure error) {
+	t.Helper()
+	for m, err := range c.Meetings.All(ctx, params) {
+		require.NoError(t, failure, "the sequence continues after an error")
+		require.NotEqual(t, m == nil, err == nil, "a meeting or an error")
+		if err != nil {
+			failure = err
+			continue
+		}
+		ids = append(ids, m.ID)
+	}
+	return ids, failure
+}
+
+func TestAll_FollowsCursors(t *testing.T) {
 	t.Parallel()
-	const composed, decomposed = "caf\u00e9.m4a", "cafe\u0301.m4a" // in Unicode NFC, and as a Mac names files
-	for _, test := range []struct {
-		asked, stored string
-		others        int // on the same page
-		found         bool
+	for name, test := range map[string]struct {
+		pages   map[string]string
+		params  *minutes.MeetingListParams
+		ids     string
+		queries []string
+		failure string
 	}{
-		{composed, composed, 0, true}, {" crm/1 ", "crm/1", 0, true}, {decomposed, composed, 0, false},
-		{"crm/1", "crm/1", 3, true}, {composed, composed, 3, true},
-		{"crm/1", "crm/2", 0, false}, {"CRM/1", "crm/1", 0, false}, {"cafe.m4a", composed, 0, false}, {decomposed, composed, 3, false},
+		"one page":                {pages: map[string]string{"": "a b c"}, ids: "a b c", queries: []string{"limit=50"}},
+		"empty cursor at the end": {pages: map[string]string{"": "a>"}, ids: "a", queries: []string{"limit=50"}},
+		"pages of many lengths":   {pages: map[string]string{"": "a b>2", "2": "c>3", "3": "d e f>4", "4": "g"}, ids: "a b c d e f g", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50"}},
+		"empty pages in between":  {pages: map[string]string{"": ">2", "2": ">3", "3": "a>4", "4": ">5", "5": ""}, ids: "a", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50", "cursor=5&limit=50"}},
+		"own limit":               {pages: map[string]string{"": "a>2", "2": "b"}, params: &minutes.MeetingListParams{Limit: 7}, ids: "a b", queries: []string{"limit=7", "cursor=2&limit=7"}},
+		"filters on every page":   {pages: map[string]string{"": "a>2", "2": "b"}, params: &minutes.MeetingListParams{DateFrom: "2026-01-01", DateTo: "2026-02-01"}, ids: "a b", queries: []string{"date_from=2026-01-01&date_to=2026-02-01&limit=50", "cursor=2&date_from=2026-01-01&date_to=2026-02-01&limit=50"}},
+		"from a cursor on":        {pages: map[string]string{"2": "b>3", "3": "c"}, params: &minutes.MeetingListParams{Cursor: "2"}, ids: "b c", queries: []string{"cursor=2&limit=50", "cursor=3&limit=50"}},
+		"external id only, since no other filter combines with it": {pages: map[string]string{"": "a"}, params: &minutes.MeetingListParams{ExternalID: "crm/1"}, ids: "a", queries: []string{"external_id=crm%2F1"}},
+		"cursor repeated at once":                                  {pages: map[string]string{"": "a>2", "2": "b>2"}, ids: "a b", queries: []string{"limit=50", "cursor=2&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
+		"cursors in a cycle":                                       {pages: map[string]string{"": "a>2", "2": "b>3", "3": "c>4", "4": "d>2"}, ids: "a b c d", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
+		"rejected cursor":                                          {pages: map[string]string{"": "a>x"}, ids: "a", queries: []string{"limit=50", "cursor=x&limit=50"}, failure: "minutes: GET /v1/meetings: 400 INVALID_CURSOR: m (request id r)"},
 	} {
-		stored, err := json.Marshal(test.stored)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &book{pages: test.pages}
+			ids, err := collect(t, t.Context(), b.client(t), test.params)
+			require.Equal(t, test.ids, strings.Join(ids, " "))
+			require.Equal(t, test.queries, b.queries)
+			if test.failure == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.EqualError(t, err, test.failure)
+			_, ok := err.(*minutes.Error)
+			require.True(t, ok, "%T", err)
+		})
+	}
+}
+
+// All requests a page only when the loop needs it, and none after the loop stops.
+func TestAll_RequestsPagesWhenNeeded(t *testing.T) {
+	t.Parallel()
+	b := &book{pages: map[string]string{"": "a b>2", "2": "c d>3", "3": "e"}}
+	client := b.client(t)
+	all := client.Meetings.All(t.Context(), nil)
+	require.Empty(t, b.queries, "nothing happens before the loop")
+
+	requests := map[string]int{}
+	for m, err := range all {
 		require.NoError(t, err)
-		meeting := `{"id":"mtg_1","status":"created","external_id":` + string(stored) + `}`
-		page := `{"meetings":[` + strings.Repeat(`{"id":"mtg_x","status":"created","external_id":"x"},`, test.others) + meeting + `]}`
-		c, _ := testkit.Responding(t, testkit.Canned(200, page))
-		m, err := c.Meetings.FindByExternalID(t.Context(), test.asked)
-		if test.found {
-			require.NoError(t, err, test)
-			require.Equal(t, "mtg_1", m.ID)
-		} else {
-			require.ErrorIs(t, err, minutes.ErrNotFound, test)
+		requests[m.ID] = len(b.queries)
+		if m.ID == "d" {
+			break
 		}
-		for _, status := range []int{200, 201} {
-			c, _ := testkit.Responding(t, testkit.Canned(status, meeting))
-			m, created, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "T", ExternalID: test.asked})
+	}
+	require.Equal(t, map[string]int{"a": 1, "b": 1, "c": 2, "d": 2}, requests)
+	require.Len(t, b.queries, 2, "a stopped loop asks for no further page")
+
+	for range all { // starts again
+		break
+	}
+	require.Len(t, b.queries, 3)
+	require.Equal(t, b.queries[0], b.queries[2])
+}
+
+// All copies its parameters. A sequence can be used several times, also within itself.
+func TestAll_CopiesParameters(t *testing.T) {
+	t.Parallel()
+	b := &book{pages: map[string]string{"": "a>2", "2": "b"}}
+	client := b.client(t)
+	params := &minutes.MeetingListParams{DateFrom: "2026-01-01"}
+	all := client.Meetings.All(t.Context(), params)
+	*params = minutes.MeetingListParams{DateFrom: "1999-01-01", Cursor: "elsewhere"}
+	var ids []string
+	for outer, err := range all {
+		require.NoError(t, err)
+		for inner, err := range all {
 			require.NoError(t, err)
-			require.Equal(t, "mtg_1", m.ID)
-			require.Equal(t, status == 201, created)
+			ids = append(ids, outer.ID+inner.ID)
 		}
+	}
+	require.Equal(t, []string{"aa", "ab", "ba", "bb"}, ids)
+	require.Equal(t, minutes.MeetingListParams{DateFrom: "1999-01-01", Cursor: "elsewhere"}, *params, "nor are they written to")
+	for _, query := range b.queries {
+		values, err := url.ParseQuery(query)
+		require.NoError(t, err)
+		require.Equal(t, "2026-01-01", values.Get("date_from"))
+	}
+}
+
+func TestTurns_SplitsAtLabels(t *testing.T) {
+	t.Parallel()
+	two := []minutes.Turn{{Speaker: "spk_0", Text: "Good morning."}, {Speaker: "spk_12", Text: "Morning."}}
+	for name, test := range map[string]struct {
+		transcript string
+		want       []minutes.Turn
+	}{
+		"nothing":                {"", nil},
+		"white space":            {" \n\t\n", nil},
+		"with colons":            {"spk_0: Good morning.\nspk_12: Morning.\n", two},
+		"without":                {"spk_0 Good morning.\r\nspk_12 Morning.", two},
+		"on lines of their own":  {"\n\nspk_0\nGood morning.\n\nspk_12\nMorning.\n", two},
+		"in brackets":            {"[spk_0] Good morning.\n  [spk_12]: Morning.", two},
+		"in Markdown":            {"**spk_0:** Good morning.\n\n**spk_12:** Morning.", two},
+		"as tags":                {"<spk_0>Good morning.\n<spk_12>Morning.", two},
+		"on one line":            {"spk_0: Good morning. spk_12: Morning.", two},
+		"no space":               {"spk_0:Good morning.\nspk_12:Morning.", two},
+		"no label":               {"Good morning.\nMorning.", []minutes.Turn{{Text: "Good morning.\nMorning."}}},
+		"text before":            {"Weekly\n\nspk_0: Hello.", []minutes.Turn{{Text: "Weekly"}, {Speaker: "spk_0", Text: "Hello."}}},
+		"several lines":          {"spk_0: One.\n\nTwo: three.\nspk_0: Four.", []minutes.Turn{{Speaker: "spk_0", Text: "One.\n\nTwo: three."}, {Speaker: "spk_0", Text: "Four."}}},
+		"silence":                {"spk_0:\nspk_1:", []minutes.Turn{{Speaker: "spk_0"}, {Speaker: "spk_1"}}},
+		"a label that is spoken": {"spk_0: Is spk_1 there?", []minutes.Turn{{Speaker: "spk_0", Text: "Is spk_1 there?"}}},
+		"a label spoken first":   {"spk_0: spk_1 is here.", []minutes.Turn{{Speaker: "spk_0", Text: "spk_1 is here."}}},
+		"similar to a label":     {"spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e", []minutes.Turn{{Text: "spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e"}}},
+		"invalid UTF-8":          {"spk_0: \xff\nspk_1: b", []minutes.Turn{{Speaker: "spk_0", Text: "\xff"}, {Speaker: "spk_1", Text: "b"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, test.want, slices.Collect((&minutes.Transcript{Text: test.transcript}).Turns()))
+			for turn := range (&minutes.Transcript{Text: test.transcript}).Turns() { // the loop may be left
+				require.Equal(t, test.want[0], turn)
+				break
+			}
+		})
+	}
+}
+
+func TestTurns_SplitsTheServicesTranscript(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		id := testkit.Uploaded(t, c, "Weekly").ID
+		_, err := c.Meetings.Wait(t.Context(), id, nil)
+		require.NoError(t, err)
+		transcript, err := c.Meetings.Transcript(t.Context(), id)
+		require.NoError(t, err)
+		turns := slices.Collect(transcript.Turns())
+		require.Len(t, turns, strings.Count(transcript.Text, "spk_"))
+		for _, turn := range turns {
+			require.Regexp(t, `^spk_\d+$`, turn.Speaker)
+			require.NotEmpty(t, turn.Text)
+		}
+	})
+}
+
+// A service may trim a reference. FindByExternalID and Create accept that meeting, FindByExternalID no
+// other.
+func TestFindByExternalID_FindsTrimmedReference(t *testing.T) {
+	t.Parallel()
+	other := `{"id":"mtg_x","status":"created","external_id":"crm/10"}`
+	for name, test := range map[string]struct {
+		asked, page string
+		found       bool
+	}{
+		"found":          {"crm/1", `{"id":"mtg_1","status":"created","external_id":"crm/1"}`, true},
+		"trimmed":        {" crm/1 ", `{"id":"mtg_1","status":"created","external_id":"crm/1"}`, true},
+		"beside another": {"crm/1", other + `,{"id":"mtg_1","status":"created","external_id":"crm/1"}`, true},
+		"none":           {"crm/1", "", false},
+		"another":        {"crm/1", other, false},
+		"in other case":  {"crm/1", `{"id":"mtg_1","status":"created","external_id":"CRM/1"}`, false},
+		"another form":   {"cafe\u0301", `{"id":"mtg_1","status":"created","external_id":"caf\u00e9"}`, false},
+	} {
+		c, mock := testkit.Responding(t, testkit.Canned(200, `{"meetings":[`+test.page+`]}`))
+		m, err := c.Meetings.FindByExternalID(t.Context(), test.asked)
+		require.Equal(t, 1, mock.GetTotalCallCount())
+		if test.found {
+			require.NoError(t, err, name)
+			require.Equal(t, "mtg_1", m.ID)
+			continue
+		}
+		require.ErrorIs(t, err, minutes.ErrNotFound, name)
+		failed := testkit.RequireError(t, err, testkit.OperationNamed(t, "meetings.list"))
+		require.NotContains(t, failed.Error(), "crm/1")
 	}
 }

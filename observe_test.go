@@ -1,13 +1,10 @@
 package minutes_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +12,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"weak"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -43,27 +39,6 @@ func (e *events) all() []minutes.Attempt {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.list)
-}
-
-// A context that an observer keeps, such as a tracer's, keeps no response body in memory.
-func TestWithObserver_KeptContextHoldsNoBody(t *testing.T) {
-	t.Parallel()
-	type body struct{ *strings.Reader }
-	var gone weak.Pointer[body]
-	network := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-		response := &body{strings.NewReader(`{"credits_remaining":1,"transcribe_seconds_remaining":1}`)}
-		gone = weak.Make(response)
-		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(response), Request: req}, nil
-	})
-	var kept []context.Context
-	c, err := testkit.New("https://minutes.example", "key", minutes.WithHTTPClient(&http.Client{Transport: network}),
-		minutes.WithObserver(func(ctx context.Context, _ minutes.Attempt) { kept = append(kept, ctx) }))
-	require.NoError(t, err)
-	_, err = c.Usage.Get(t.Context())
-	require.NoError(t, err)
-	runtime.GC()
-	require.Nil(t, gone.Value())
-	require.Len(t, kept, 1)
 }
 
 // answers counts responses by operation and status.
@@ -335,25 +310,6 @@ func TestWithStorageHTTPClient_ServesOnlyUploads(t *testing.T) {
 	})
 }
 
-// A transport may read the attempt after it has returned.
-func TestAttemptFromContext_WorksAfterReturn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{
-			Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-				go func() {
-					for range 100 {
-						minutes.AttemptFromContext(req.Context())
-					}
-				}()
-				return &http.Response{StatusCode: 500, Body: io.NopCloser(new(bytes.Reader)), Header: http.Header{}}, nil
-			})}), minutes.WithMaxRetries(5))
-		require.NoError(t, err)
-		_, err = c.Usage.Get(t.Context())
-		testkit.RequireStatus(t, err, 500)
-	})
-}
-
 func TestWithLogger_LogsEachAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -397,26 +353,6 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 		require.NotContains(t, out.String(), "Signature")
 		require.NotContains(t, out.String(), srv.Key())
 	})
-}
-
-// The context of an observer or a transport prints no header, body or key.
-func TestAttemptFromContext_PrintsNoHeaders(t *testing.T) {
-	t.Parallel()
-	var printed strings.Builder
-	show := func(ctx context.Context) { fmt.Fprintf(&printed, "%v %+v %#v %s\n", ctx, ctx, ctx, ctx) }
-	network := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-		show(req.Context())
-		return testkit.Canned(503, "echo-of-"+testkit.Key, "Set-Cookie", "session=secret-cookie", "X-Echo", testkit.Key)(req)
-	})
-	c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithMaxRetries(1),
-		minutes.WithObserver(func(ctx context.Context, _ minutes.Attempt) { show(ctx) }))
-	require.NoError(t, err)
-	_, err = c.Usage.Get(t.Context())
-	require.Error(t, err)
-	require.Contains(t, printed.String(), "attempt")
-	for _, secret := range []string{testkit.Key, "secret-cookie", "echo-of"} {
-		require.NotContains(t, printed.String(), secret)
-	}
 }
 
 // named is a transport that names each request like a tracing span.
