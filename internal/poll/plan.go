@@ -24,10 +24,9 @@ const (
 // Each awaited meeting is due for a GET at one time. A response about it alone puts that time off by a cycle. A list page
 // that shows it puts it off until a sweep of the list has ended without showing it (window.go). Nothing else does.
 type plan struct {
-	due     dueHeap // every awaited meeting whose GET is not under way; of these,
-	held    int     // so many have no GET because sweeps show them,
-	fresh   int     // so many are newcomers,
-	alone   int     // and so many need a GET every cycle
+	due     dueHeap // every awaited meeting whose GET is not under way
+	held    int     // so many of these have no GET, because sweeps show them,
+	fresh   int     // and so many are newcomers
 	awaited int
 	polling int // GETs under way
 	window
@@ -55,9 +54,6 @@ type watch struct {
 	held    bool // the next sweep probably shows it
 }
 
-// rare reports whether a GET every cycle would be too many.
-func (w *watch) rare() bool { return w.patient > interval }
-
 // count adds n to the counter of meetings like w.
 func (p *plan) count(w *watch, n int) {
 	switch {
@@ -65,8 +61,6 @@ func (p *plan) count(w *watch, n int) {
 		p.held += n
 	case w.seen == 0:
 		p.fresh += n
-	case !w.rare():
-		p.alone += n
 	}
 }
 
@@ -96,10 +90,8 @@ func (p *plan) setDue(w *watch, now time.Duration) {
 		w.due = max(w.free, w.urgent)
 	case w.seen == 0:
 		w.due = max(w.free, now-p.cycle())
-	case w.rare():
-		w.due = max(w.free, w.seen+max(p.cycle(), w.patient))
 	default:
-		w.due = max(w.free, w.seen+p.cycle())
+		w.due = max(w.free, w.seen+max(p.cycle(), w.patient))
 	}
 }
 
@@ -111,7 +103,7 @@ func (p *plan) join(w *watch, now time.Duration, known bool) {
 		w.seen, w.sweep = 0, 0
 		p.joined++
 	}
-	p.hold(w, known && w.sweep == p.sweeps && !p.slow())
+	w.held = known && w.sweep == p.sweeps && w.urgent == 0
 	p.setDue(w, now)
 	p.put(w)
 }
@@ -129,25 +121,14 @@ func (p *plan) stop() {
 	p.window = window{sweeps: p.sweeps + 1, began: -never}
 }
 
-// bear lets a watch wait so long for its next GET, or as long as any other if patient is 0.
-func (p *plan) bear(w *watch, now, patient time.Duration) {
-	if w.patient != patient {
-		p.take(w)
-		w.patient = patient
-		p.hold(w, w.held)
-		p.setDue(w, now)
-		p.put(w)
-	}
-}
-
 // requests returns how many requests a cycle takes. While a sweep is under way it probably shows the newcomers, so they
 // count as pages: otherwise a crowd would make the cycle longer than it needs.
 func (p *plan) requests() int {
-	n := p.alone + p.polling + p.pages()
+	n := len(p.due) - p.held + p.polling + p.pages()
 	if p.sweep != nil {
-		return n + p.fresh/perPage
+		n -= p.fresh - p.fresh/perPage
 	}
-	return n + p.fresh
+	return n
 }
 
 // cycle returns the time in which every meeting is seen once. Beyond steady, twice the requests make it √2 times longer, and

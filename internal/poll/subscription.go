@@ -3,7 +3,6 @@ package poll
 import (
 	"maps"
 	"slices"
-	"time"
 )
 
 // Subscription is one wait for a meeting.
@@ -24,11 +23,10 @@ func (p *Poller[M]) Subscribe(id string, patient bool) *Subscription[M] {
 	s := &Subscription[M]{p: p, m: m, patient: patient, updates: make(chan Update[M], 1)}
 	m.subs = append(m.subs, s)
 	known := m.seen > 0 && now-m.seen < interval && m.urgent == 0
-	if !patient {
-		p.plan.bear(&m.watch, now, 0)
-	}
 	if !m.awaited {
 		p.plan.join(&m.watch, now, known)
+	} else if !patient && m.patient > 0 {
+		p.plan.ask(&m.watch, now, false)
 	}
 	if known {
 		s.news(Update[M]{Snapshot: m.last})
@@ -102,11 +100,10 @@ func (p *Poller[M]) publish(m *meeting[M], s Snapshot[M]) bool {
 		return false
 	}
 	m.last, m.trouble = s, nil
-	patient := time.Duration(0)
+	m.patient = 0
 	if s.Idle && !slices.ContainsFunc(m.subs, func(x *Subscription[M]) bool { return !x.patient }) {
-		patient = s.SentAt.Sub(s.Created) / 30
+		m.patient = s.SentAt.Sub(s.Created) / 30
 	}
-	p.plan.bear(&m.watch, p.now(), patient)
 	for _, sub := range m.subs {
 		sub.news(Update[M]{Snapshot: s})
 	}

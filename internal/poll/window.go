@@ -96,9 +96,6 @@ func (p *plan) sweepAt() time.Duration {
 	return never
 }
 
-// hold sets whether a watch is held. Sweeps are too frequent for a rare one, and no proof for an urgent one.
-func (p *plan) hold(w *watch, shown bool) { w.held = shown && w.awaited && w.urgent == 0 && !w.rare() }
-
 // release makes all held meetings due that no sweep has shown since the given one.
 func (p *plan) release(now time.Duration, since int) {
 	for _, w := range p.due {
@@ -119,7 +116,7 @@ func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, nex
 	p.reading, p.fails, p.limited, p.retryAt = false, 0, 0, 0
 	s, gain := p.sweep, found
 	for _, w := range page {
-		if w.awaited && !w.rare() && w.sweep < p.sweeps {
+		if w.awaited && w.patient <= p.cycle() && w.sweep < p.sweeps {
 			gain++
 		}
 	}
@@ -133,12 +130,12 @@ func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, nex
 		p.take(w)
 		w.seen, w.failed, w.passing, w.sweep = now, 0, 0, p.sweeps
 		if w.urgent == 0 {
-			p.hold(w, s.read <= depth)
+			w.held = w.awaited && s.read <= depth
 			p.setDue(w, now)
 		}
 		p.put(w)
 	}
-	all := s.shown >= p.held+p.alone+p.fresh+p.polling // those that left since may be missed, which costs a GET or two
+	all := s.shown >= p.awaited // those that left since may be missed, which costs a GET or two
 	switch slow := p.slow(); {
 	case next == "" || !more && (slow || s.read >= depth+beyond || s.read >= depth && all):
 		p.endSweep(now, s.paid)
