@@ -448,9 +448,9 @@ func TestInject_UnusedFailsTheTest(t *testing.T) {
 		test func(s *Server)
 		want string
 	}{
-		"never matched":  {func(s *Server) { s.Inject(Match{Operation: "usage.get"}, Reset()) }, `the fault "reset", injected into usage.get, was applied 0 times, and 0 requests matched`},
-		"too late":       {func(s *Server) { s.Inject(Match{Nth: 2}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests from number 2 on, was applied 0 times, and 1 request matched`},
-		"half":           {func(s *Server) { s.Inject(Match{}, BadGateway(), Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests, was applied 1 time, and 1 request matched`},
+		"never matched":  {func(s *Server) { s.Inject(Match{Operation: "usage.get"}, Reset()) }, `the fault "reset", injected into requests {"operation":"usage.get"}, was applied 0 times, and 0 requests matched`},
+		"too late":       {func(s *Server) { s.Inject(Match{Nth: 2}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests {"nth":2}, was applied 0 times, and 1 request matched`},
+		"half":           {func(s *Server) { s.Inject(Match{}, BadGateway(), Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests {}, was applied 1 time, and 1 request matched`},
 		"always, never":  {func(s *Server) { s.Inject(Match{Times: Always}, Reset()) }, "was applied 0 times"},
 		"always, once":   {func(s *Server) { s.Inject(Match{Times: Always}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, ""},
 		"optional":       {func(s *Server) { s.Inject(Match{}, Reset()).Optional() }, ""},

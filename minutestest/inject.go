@@ -142,7 +142,7 @@ func (i *Injection) unused() string {
 	if i.optional || !i.left() || i.times == Always && i.applied > 0 {
 		return ""
 	}
-	return fmt.Sprintf("the fault %q, injected into %s, was applied %s, and %s matched", i.what[i.applied%len(i.what)], i.match, plural(i.applied, "time"), plural(i.seen, "request"))
+	return fmt.Sprintf("the fault %q, injected into requests %s, was applied %s, and %s matched", i.what[i.applied%len(i.what)], i.match, plural(i.applied, "time"), plural(i.seen, "request"))
 }
 
 func plural(n int, what string) string {

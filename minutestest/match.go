@@ -112,12 +112,8 @@ func (m Match) byName() bool { return m.ExternalID != "" || m.Title != "" }
 func (s *Server) name(r *http.Request, t *target) {
 	switch {
 	case t.operation == minutes.OpMeetingsCreate:
-		var body struct {
-			ExternalID string `json:"external_id"`
-			Title      string `json:"title"`
-		}
-		_ = json.Unmarshal(peekBody(r), &body)
-		t.externalID, t.title = body.ExternalID, body.Title
+		names := namesIn(peekBody(r))
+		t.externalID, t.title = names.ExternalID, names.Title
 	case t.operation == minutes.OpMeetingsList:
 		t.externalID = r.URL.Query().Get("external_id")
 	case t.meetingID != "":
@@ -125,6 +121,17 @@ func (s *Server) name(r *http.Request, t *target) {
 			t.externalID, t.title = m.ExternalID, m.Title
 		}
 	}
+}
+
+// names are what a create calls its meeting.
+type names struct {
+	ExternalID string `json:"external_id"`
+	Title      string `json:"title"`
+}
+
+func namesIn(body []byte) (n names) {
+	_ = json.Unmarshal(body, &n)
+	return n
 }
 
 // peekBody returns the body of r, or the beginning of a very long one, and
@@ -158,29 +165,12 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// String describes m in a few words.
+// String describes m as JSON, without its key.
 func (m Match) String() string {
-	words := []string{"requests"}
-	if m.Operation != "" {
-		words[0] = string(m.Operation)
-	}
 	if m.Key != "" {
-		words = append(words, "of one key")
+		m.Key = masked
 	}
-	if m.MeetingID != "" {
-		words = append(words, "for "+m.MeetingID)
-	}
-	if m.ExternalID != "" {
-		words = append(words, fmt.Sprintf("for external id %q", m.ExternalID))
-	}
-	if m.Title != "" {
-		words = append(words, fmt.Sprintf("for %q", m.Title))
-	}
-	if m.Path != "" {
-		words = append(words, "at "+m.Path)
-	}
-	if m.Nth > 1 {
-		words = append(words, fmt.Sprintf("from number %d on", m.Nth))
-	}
-	return strings.Join(words, " ")
+	m.Times = 0
+	text, _ := json.Marshal(m)
+	return string(text)
 }

@@ -352,26 +352,24 @@ func (s *Server) Reset() error {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	// The number of resets comes first, because a reset starts the sequence again.
 	e := entry{resets: s.journal.resets.Load(), seq: s.journal.seq.Add(1), sender: senderOf(r), at: time.Now(), clock: s.engine.Now(), method: r.Method, host: r.Host, url: r.URL, header: r.Header}
-	held, cut := hold(w), false
+	var p *recorded
 	if s.edge.rejects(r) {
-		cut = s.apply(held, r, &e, RateLimit("1"))
+		p = s.apply(r, &e, RateLimit("1"))
 		e.fault = edgeFault
 	} else if fault, ok := s.take(r, false); ok {
-		cut = s.apply(held, r, &e, fault)
+		p = s.apply(r, &e, fault)
 	} else {
-		s.handle(held, r, &e)
+		p = s.handle(r, &e)
 	}
-	s.note(r, &e)
-	held.release()
-	if cut {
+	if p == nil {
+		s.note(r, &e)
 		reset(w)
+		return
 	}
-}
-
-// handle lets the service itself respond.
-func (s *Server) handle(w http.ResponseWriter, r *http.Request, e *entry) {
-	e.Exchange = s.engine.Serve(w, r)
-	e.rejected = e.Status >= 400 && e.Status < 500
+	last, lost := p.send(w, r)
+	e.lost = e.lost || lost
+	s.note(r, &e)
+	_, _ = w.Write(last)
 }
 
 // isPast reports whether the Server was reset since the request of e arrived.
