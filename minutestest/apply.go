@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -25,9 +24,6 @@ func (s *Server) handle(r *http.Request, e *entry) *recorded {
 	return p
 }
 
-// keepingKinds are the kinds whose response is the service's own, changed or late.
-var keepingKinds = []faultKind{kindDelay, kindCall, kindSlowUpload, kindShowStatus, kindTruncate, kindDrip}
-
 // apply returns the response to r under the fault f, and records it in e. Without a response, the
 // connection is to be reset.
 func (s *Server) apply(r *http.Request, e *entry, f Fault) (p *recorded) {
@@ -40,7 +36,7 @@ func (s *Server) apply(r *http.Request, e *entry, f Fault) (p *recorded) {
 	if stayed && form.Kind == kindCall {
 		stayed = s.callback(f, r, *e)
 	}
-	if stayed && slices.Contains(keepingKinds, form.Kind) {
+	if stayed && f.is(keeps) {
 		if form.Kind == kindSlowUpload {
 			r.Body = &slowBody{r.Body, r.Context(), form.BytesPerSecond}
 		}

@@ -13,12 +13,12 @@ import (
 // check returns why f cannot be, beginning with the field at fault.
 func (f Fault) check() error {
 	form := f.form
-	replaces := slices.Contains(replacingKinds, form.Kind)
+	_, known := traits[form.Kind]
 	hasStatus := form.Kind == kindRespond || form.Kind == kindRefuseUpload
 	switch {
-	case !replaces && !f.clientSide() && !slices.Contains(otherKinds, form.Kind):
+	case !known:
 		return fmt.Errorf("fault: kind: there is no kind %q", form.Kind)
-	case form.Header != nil && !replaces:
+	case form.Header != nil && !f.is(replaces):
 		return fmt.Errorf("fault: header: %s has no response of its own", form.Kind)
 	case form.Delay < 0:
 		return fmt.Errorf("fault: delay: %s is negative", time.Duration(form.Delay))
@@ -38,7 +38,7 @@ func (f Fault) check() error {
 		return errors.New("fault: meeting_status: show_status without a status")
 	case form.Kind == kindCall && f.call == nil:
 		return errors.New("fault: call: the function is nil")
-	case form.AfterEffect && (f.clientSide() || form.Kind == kindResetUpload || form.Kind == kindSlowUpload):
+	case form.AfterEffect && f.is(early):
 		return fmt.Errorf("fault: after_effect: %s never comes after the effect", form.Kind)
 	}
 	return nil

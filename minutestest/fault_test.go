@@ -41,8 +41,7 @@ func onBothWires(t *testing.T, test func(t *testing.T, s *Server, c *caller)) {
 	})
 }
 
-// What a client sees of each fault that hits a GET, and that it hits
-// the second of three, once.
+// What a client sees of each fault that hits a GET, and that it hits the second of three, once.
 func TestFaults_OfTheService(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -202,8 +201,8 @@ func TestFaults_BeforeAndAfterEffect(t *testing.T) {
 	}
 }
 
-// Faults of storage, met by an upload that sends its body at once and by one
-// that waits for leave to.
+// Faults of storage, met by an upload that sends its body at once and by one that waits for leave
+// to.
 func TestFaults_OfStorage(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20

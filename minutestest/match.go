@@ -3,6 +3,7 @@ package minutestest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,11 +18,10 @@ import (
 // Always, as [Match.Times], applies a fault to every request from the nth on.
 const Always = -1
 
-// Match says which requests a fault is applied to. Operations are those of
-// package minutes, such as minutes.OpMeetingsCreate and minutes.OpUpload. An
-// empty field matches every request. Of the requests that match, the nth is the
-// first to get the fault. If several meetings are worked on at once, name one by
-// its Title or ExternalID: which request comes nth differs from run to run.
+// Match says which requests a fault is applied to. Operations are those of package minutes, such as
+// minutes.OpMeetingsCreate and minutes.OpUpload. An empty field matches every request. Of the
+// requests that match, the nth is the first to get the fault. If several meetings are worked on at
+// once, name one by its Title or ExternalID: which request comes nth differs from run to run.
 type Match struct {
 	Operation  minutes.Operation `json:"operation,omitempty"`
 	Key        string            `json:"key,omitempty"`         // the secret of the API key sent; uploads carry none
@@ -34,8 +34,9 @@ type Match struct {
 	Times int `json:"times,omitempty"` // how many get it; 0: one for each fault; Always: all that follow
 }
 
-// Validate returns why [Server.Inject] would reject m or these faults, for example
-// because the interface has no such operation. The error names the invalid field: "match: operation: …", "fault: code: …".
+// Validate returns why [Server.Inject] would reject m or these faults, for example because the
+// interface has no such operation. The error names the invalid field: "match: operation: …",
+// "fault: code: …".
 func (m Match) Validate(what ...Fault) error {
 	if err := checkOperation(m.Operation); err != nil {
 		return fmt.Errorf("match: %w", err)
@@ -50,8 +51,8 @@ func (m Match) Validate(what ...Fault) error {
 		return fmt.Errorf("match: times: %d is neither a number of times nor %d, for good", m.Times, Always)
 	}
 	for _, fault := range what {
-		if fault.clientSide() != what[0].clientSide() {
-			return fmt.Errorf("fault: kind: %s happen before a request is sent, so they do not go together with other kinds; inject them by themselves", clientSideKinds)
+		if fault.is(clientSide) != what[0].is(clientSide) {
+			return errors.New("fault: kind: faults of the connection happen before a request is sent, so they do not go together with other kinds; inject them by themselves")
 		}
 		if err := fault.check(); err != nil {
 			return err
@@ -66,8 +67,8 @@ func (m Match) Validate(what ...Fault) error {
 	return nil
 }
 
-// checkOperation rejects an unknown operation. Like all errors of a Match or a
-// Fault, its error begins with the field at fault.
+// checkOperation rejects an unknown operation. Like all errors of a Match or a Fault, its error
+// begins with the field at fault.
 func checkOperation(op minutes.Operation) error {
 	if _, ok := route.Of(route.Operation(op)); ok || op == "" || op == minutes.OpUpload {
 		return nil
@@ -134,8 +135,8 @@ func namesIn(body []byte) (n names) {
 	return n
 }
 
-// peekBody returns the body of r, or the beginning of a very long one, and
-// leaves it to be read again.
+// peekBody returns the body of r, or the beginning of a very long one, and leaves it to be read
+// again.
 func peekBody(r *http.Request) []byte {
 	if r.Body == nil {
 		return nil
