@@ -7,8 +7,8 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -16,62 +16,69 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// apply responds to r as f says, and records the result in e. With cut,
-// the connection is still to be reset.
-func (s *Server) apply(w http.ResponseWriter, r *http.Request, e *entry, f Fault) (cut bool) {
+// handle returns the service's own response.
+func (s *Server) handle(r *http.Request, e *entry) *recorded {
+	p := &recorded{ResponseRecorder: httptest.NewRecorder()}
+	e.Exchange = s.engine.Serve(p, r)
+	e.rejected = e.Status >= 400 && e.Status < 500
+	return p
+}
+
+// apply returns the response to r under the fault f, and records it in e. Without a response, the
+// connection is to be reset.
+func (s *Server) apply(r *http.Request, e *entry, f Fault) (p *recorded) {
+	form := f.form
 	e.fault = f.String()
-	var handled heldResponse
-	if f.form.AfterEffect {
-		s.handle(&handled, r, e)
+	if form.AfterEffect {
+		p = s.handle(r, e)
 	}
-	stayed := f.form.Delay <= 0 || pause(r.Context(), time.Duration(f.form.Delay)) && !s.isPast(e)
-	if stayed && f.form.Kind == kindCall {
+	stayed := form.Delay <= 0 || pause(r.Context(), time.Duration(form.Delay)) && !s.isPast(e)
+	if stayed && form.Kind == kindCall {
 		stayed = s.callback(f, r, *e)
 	}
-	if stayed && f.handles() {
-		s.applyAround(w, r, e, f, &handled)
-		return false
+	if stayed && f.is(keeps) {
+		if form.Kind == kindSlowUpload {
+			r.Body = &slowBody{r.Body, r.Context(), form.BytesPerSecond}
+		}
+		if p == nil {
+			p = s.handle(r, e)
+		}
+		return f.change(p, r, e)
 	}
-	if !f.form.AfterEffect {
+	if p == nil {
 		s.withoutEffect(r, e)
 	}
 	// The client does not see the response that the engine may have made.
 	e.Status, e.Code, e.RequestID = 0, "", ""
-	if !stayed {
-		e.lost = f.form.AfterEffect
-		return true
+	if stayed && form.Kind == kindResetUpload {
+		e.StorageBytes, _ = io.CopyN(io.Discard, r.Body, form.Bytes)
 	}
-	return f.applyInstead(w, r, e, &handled)
+	if cut := form.Kind == kindReset || form.Kind == kindResetUpload; cut || !stayed {
+		e.lost = stayed || form.AfterEffect
+		return nil
+	}
+	return f.response(e)
 }
 
-// handles reports whether the client gets the service's own response.
-func (f Fault) handles() bool {
+// change changes the service's own response.
+func (f Fault) change(p *recorded, r *http.Request, e *entry) *recorded {
 	switch f.form.Kind {
-	case kindDelay, kindCall, kindSlowUpload, kindShowStatus:
-		return true
-	}
-	return false
-}
-
-// applyAround lets the service respond, with what f does before or after that.
-func (s *Server) applyAround(w http.ResponseWriter, r *http.Request, e *entry, f Fault, handled *heldResponse) {
-	switch f.form.Kind {
-	case kindSlowUpload:
-		r.Body = &slowBody{r.Body, r.Context(), f.form.BytesPerSecond}
 	case kindShowStatus:
-		handled.showStatus(f.form.MeetingStatus)
+		p.showStatus(f.form.MeetingStatus)
 		e.MeetingStatus = f.form.MeetingStatus
+	case kindDrip:
+		p.over = time.Duration(f.form.Over)
+	case kindTruncate:
+		if p.truncated, p.bytes = true, f.form.Bytes; p.Body.Len() == 0 || r.Method == http.MethodHead {
+			e.Status, e.lost = 0, true
+			return nil // there is no body to cut
+		}
 	}
-	if f.form.AfterEffect {
-		handled.whole(w, Fault{})
-		return
-	}
-	s.handle(w, r, e)
+	return p
 }
 
-// callback calls f's function, and reports whether the client is still there.
-// In a bubble, the shortest sleep ends only after a canceled client has
-// stopped.
+// callback calls f's function, and reports whether the client is still there. In a bubble, the
+// shortest sleep ends only after a canceled client has stopped.
 func (s *Server) callback(f Fault, r *http.Request, seen entry) (stayed bool) {
 	if !f.form.AfterEffect {
 		seen.Operation, seen.MeetingID = engine.Identify(r)
@@ -79,33 +86,6 @@ func (s *Server) callback(f Fault, r *http.Request, seen entry) (stayed bool) {
 	}
 	s.hook("Call", func() { f.call(seen.request()) })
 	return pause(r.Context(), 1)
-}
-
-// applyInstead responds instead of the service.
-func (f Fault) applyInstead(w http.ResponseWriter, r *http.Request, e *entry, handled *heldResponse) (cut bool) {
-	switch f.form.Kind {
-	case kindReset:
-		e.lost = true
-		return true
-	case kindResetUpload:
-		e.StorageBytes, _ = io.CopyN(io.Discard, r.Body, f.form.Bytes)
-		e.lost = true
-		return true
-	case kindTruncate:
-		e.lost = true
-		if !handled.truncated(w, r, f.form.Bytes) {
-			return true
-		}
-		e.Status = handled.statusCode()
-	case kindDrip:
-		e.Status = handled.statusCode()
-		e.lost = !handled.dripped(w, r, time.Duration(f.form.Over))
-	default:
-		response := f.response(e)
-		e.Status = response.status
-		response.whole(w, f)
-	}
-	return false
 }
 
 // withoutEffect fills e for a request that is not handled.
@@ -119,62 +99,63 @@ func (s *Server) withoutEffect(r *http.Request, e *entry) {
 	if row, ok := route.Of(e.Operation); !ok || row.Method == http.MethodGet {
 		return
 	}
-	// A repeat is known by its body. Bodies of the API are so
-	// short that a client does not notice when they are taken.
+	// A repeat is known by its body. Bodies of the API are so short that a client does not notice
+	// when they are taken.
 	var err error
 	e.Body, err = io.ReadAll(io.LimitReader(r.Body, engine.MaxBodyBytes))
 	e.rejected = err != nil
 	if e.Operation == route.MeetingsCreate {
-		var body struct {
-			ExternalID string `json:"external_id"`
-		}
-		_ = json.Unmarshal(e.Body, &body)
-		e.ExternalID = body.ExternalID
+		e.ExternalID = namesIn(e.Body).ExternalID
 	}
 }
 
-const injectedMessage = "This error was injected."
-
 // response makes the response of the kinds that replace the service's.
-func (f Fault) response(e *entry) *heldResponse {
+func (f Fault) response(e *entry) *recorded {
 	form := f.form
+	message, requestID := cmp.Or(form.Message, "This error was injected."), fmt.Sprintf("req_fault%d", e.seq)
+	var p *recorded
 	switch form.Kind {
 	case kindRateLimit:
-		return newResponse(http.StatusTooManyRequests, "text/plain; charset=utf-8", []byte("Too many requests\n"))
+		p = newResponse(http.StatusTooManyRequests, "text/plain; charset=utf-8", "Too many requests\n")
 	case kindRefuse:
-		e.Code = minutes.ErrorCode(form.Code)
-		e.RequestID = fmt.Sprintf("req_fault%d", e.seq)
-		var envelope errorEnvelope
-		envelope.Error.Code = form.Code
-		envelope.Error.Message = cmp.Or(form.Message, injectedMessage)
-		envelope.Error.RequestID = e.RequestID
-		body, _ := json.Marshal(envelope)
-		return newResponse(statusOf[e.Code], "application/json; charset=utf-8", body)
+		e.Code, e.RequestID = minutes.ErrorCode(form.Code), requestID
+		body, _ := json.Marshal(envelope{Error: envelopeError{form.Code, message, requestID}})
+		p = newResponse(statusOf(e.Code), "application/json; charset=utf-8", string(body))
 	case kindRefuseUpload:
-		e.StorageCode = form.Code
-		e.RequestID = fmt.Sprintf("req_fault%d", e.seq)
+		e.StorageCode, e.RequestID = form.Code, requestID
 		body, _ := xml.Marshal(struct {
 			XMLName   xml.Name `xml:"Error"`
 			Code      string
 			Message   string
 			RequestID string `xml:"RequestId"`
-		}{Code: form.Code, Message: cmp.Or(form.Message, injectedMessage), RequestID: e.RequestID})
-		return newResponse(form.Status, "application/xml", append([]byte(xml.Header), body...))
+		}{Code: form.Code, Message: message, RequestID: requestID})
+		p = newResponse(form.Status, "application/xml", xml.Header+string(body))
+	default:
+		var sent envelope
+		if e.Operation != engine.StoragePut && form.Status >= 400 && json.Unmarshal([]byte(form.Body), &sent) == nil {
+			e.Code, e.RequestID = minutes.ErrorCode(sent.Error.Code), sent.Error.RequestID
+		}
+		p = newResponse(form.Status, form.ContentType, form.Body)
 	}
-	var envelope errorEnvelope
-	if e.Operation != engine.StoragePut && form.Status >= 400 && json.Unmarshal([]byte(form.Body), &envelope) == nil {
-		e.Code, e.RequestID = minutes.ErrorCode(envelope.Error.Code), envelope.Error.RequestID
+	e.Status = p.Code
+	if form.RetryAfter != "" {
+		p.Header().Set("Retry-After", form.RetryAfter)
 	}
-	return newResponse(form.Status, form.ContentType, []byte(form.Body))
+	for name, value := range form.Header {
+		p.Header().Set(name, value)
+	}
+	return p
 }
 
-// errorEnvelope is the body of an error response of the API.
-type errorEnvelope struct {
-	Error struct {
-		Code      string `json:"code"`
-		Message   string `json:"message"`
-		RequestID string `json:"request_id"`
-	} `json:"error"`
+// envelope is the body of an error response of the API.
+type envelope struct {
+	Error envelopeError `json:"error"`
+}
+
+type envelopeError struct {
+	Code      string `json:"code"`
+	Message   string `json:"message"`
+	RequestID string `json:"request_id"`
 }
 
 // slowBody is a body that is read slowly.
@@ -190,36 +171,4 @@ func (b *slowBody) Read(p []byte) (int, error) {
 		return n, b.ctx.Err()
 	}
 	return n, err
-}
-
-// pause waits for d, and reports whether the client is still there.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// reset cuts the connection of w.
-func reset(w http.ResponseWriter) {
-	conn, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
-	if wrapped, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
-		conn = wrapped.NetConn()
-	}
-	switch c := conn.(type) {
-	case *serverEnd:
-		c.reset()
-	case *net.TCPConn:
-		_ = c.SetLinger(0)
-		_ = c.Close()
-	default:
-		_ = c.Close()
-	}
 }

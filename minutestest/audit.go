@@ -194,8 +194,8 @@ func (a *audit) watchUploadURL(e *entry) {
 	}
 }
 
-// watchRepeat compares a create with those that may have taken effect before, unless the client
-// has listed what exists since then.
+// watchRepeat compares a create with those that may have taken effect before, unless the client has
+// listed what exists since then.
 func (a *audit) watchRepeat(e *entry) {
 	c := create{e.place(), string(e.Body)}
 	first, again := a.creates[c]

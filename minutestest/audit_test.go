@@ -99,8 +99,8 @@ func TestOpenBody_MayBeClosedAMomentLate(t *testing.T) {
 	}
 }
 
-// Two workers on a meeting may ask for an upload URL that they no longer
-// need. A program that does not believe the service asks again and again.
+// Two workers on a meeting may ask for an upload URL that they no longer need. A program that does
+// not believe the service asks again and again.
 func TestAudit_BlamesTheThirdUploadURL(t *testing.T) {
 	t.Parallel()
 	for _, state := range []minutes.Status{minutes.StatusTranscribing, minutes.StatusMinutesReady, minutes.StatusMinutesFailed} {
@@ -390,8 +390,7 @@ func TestAudit_AllowsRepeatAfterListing(t *testing.T) {
 	}
 }
 
-// A client that did not wait for the response does not know whether the request
-// took effect.
+// A client that did not wait for the response does not know whether the request took effect.
 func TestAudit_BlamesRepeatAfterClientTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -409,8 +408,7 @@ func TestAudit_BlamesRepeatAfterClientTimeout(t *testing.T) {
 	})
 }
 
-// A create that was rejected without being handled is also identified by its
-// body.
+// A create that was rejected without being handled is also identified by its body.
 func TestAudit_BlamesRepeatOfARepeat(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]int{
@@ -427,8 +425,8 @@ func TestAudit_BlamesRepeatOfARepeat(t *testing.T) {
 	}
 }
 
-// A rejected request has no effect that a repeat could double. If the key is
-// rejected, the service does not read the body, so all bodies look the same.
+// A rejected request has no effect that a repeat could double. If the key is rejected, the service
+// does not read the body, so all bodies look the same.
 func TestAudit_AllowsRepeatAfterRejection(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)

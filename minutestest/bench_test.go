@@ -41,8 +41,8 @@ func benchmarkHandler(b *testing.B, h http.Handler, newRequest func() *http.Requ
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
 }
 
-// BenchmarkHandler is the service straight through its handler, journal and
-// audit on, beside a handler that does nothing.
+// BenchmarkHandler is the service straight through its handler, journal and audit on, beside a
+// handler that does nothing.
 func BenchmarkHandler(b *testing.B) {
 	s := NewServer(b, WithoutAudit(ViolationOpenBody))
 	c := callerOf(s)

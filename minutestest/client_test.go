@@ -14,8 +14,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// The module's own client does a whole job, through faults of every kind that
-// it can recover from, without one violation.
+// The module's own client does a whole job, through faults of every kind that it can recover from,
+// without one violation.
 func TestAudit_AllowsTheClient(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string]func(t *testing.T) *minutestest.Server{
@@ -54,9 +54,8 @@ func TestAudit_AllowsTheClient(t *testing.T) {
 	}
 }
 
-// A program that crashes and restarts finds its meeting in a listing, and
-// continues the wait. The audit allows that if the new Client's first poll is
-// late enough.
+// A program that crashes and restarts finds its meeting in a listing, and continues the wait. The
+// audit allows that if the new Client's first poll is late enough.
 func TestAudit_AllowsRestart(t *testing.T) {
 	t.Parallel()
 	for name, pause := range map[string]time.Duration{"before the first look": -1, "a floor after the last": minutestest.MinPollInterval} {
@@ -84,8 +83,8 @@ func TestAudit_AllowsRestart(t *testing.T) {
 	}
 }
 
-// A crash in the middle of a slow upload leaves a goroutine that sleeps in
-// ReadAt. It must not fail the test.
+// A crash in the middle of a slow upload leaves a goroutine that sleeps in ReadAt. It must not fail
+// the test.
 func TestNewServer_LetsSleepersEnd(t *testing.T) {
 	t.Parallel()
 	for range 20 {

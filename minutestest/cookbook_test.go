@@ -342,8 +342,8 @@ func TestCookbook_MeetingsOfOthers(t *testing.T) {
 	})
 }
 
-// These begin with a World: world := minutestest.DefaultWorld() and
-// minutestest.NewServer(t, minutestest.WithWorld(world)).
+// These begin with a World: world := minutestest.DefaultWorld() and minutestest.NewServer(t,
+// minutestest.WithWorld(world)).
 func TestCookbook_Worlds(t *testing.T) {
 	t.Parallel()
 	for situation, c := range map[string]struct {
@@ -407,8 +407,7 @@ func listed(t *testing.T, srv *minutestest.Server) (n int) {
 	return n
 }
 
-// The documentation's cookbook has each of these situations, with a line of
-// this file.
+// The documentation's cookbook has each of these situations, with a line of this file.
 func TestCookbook_IsTheDocumentation(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/testing.md")

@@ -18,9 +18,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// Fault is a failure of a request; see [Server.Inject]. Functions such as [Reset] return
-// one, and [Fault.Delayed], [Fault.AfterEffect]
-// and [Fault.WithHeader] refine it. As JSON it is an object:
+// Fault is a failure of a request; see [Server.Inject]. Functions such as [Reset] return one, and
+// [Fault.Delayed], [Fault.AfterEffect] and [Fault.WithHeader] refine it. As JSON it is an object:
 //
 //	{"kind":"delay","delay":"2s"}
 //	{"kind":"reset"}
@@ -75,54 +74,60 @@ const (
 
 	kindSlowUpload faultKind = "slow_upload"
 	kindShowStatus faultKind = "show_status"
-	kindCall       faultKind = "call" // in Go only, as are the kinds of clientSideKinds
+	kindCall       faultKind = "call" // in Go only, as are those below
 
 	kindBadCertificate    faultKind = "bad_certificate"
 	kindConnectionRefused faultKind = "connection_refused"
 	kindNoSuchHost        faultKind = "no_such_host"
 )
 
-// clientSideKinds are the kinds that happen before a request is sent, so only clients in this
-// process can see them.
-var clientSideKinds = []faultKind{kindBadCertificate, kindConnectionRefused, kindNoSuchHost}
+// A trait is what kinds have in common.
+type trait int
 
-// replacingKinds are the kinds with a response of their own, and so with headers.
-var replacingKinds = []faultKind{kindRateLimit, kindRefuse, kindRefuseUpload, kindRespond}
+const (
+	replaces   trait = 1 << iota // it has a response of its own, and so headers
+	keeps                        // the response is the service's own, changed or late
+	late                         // it always comes after the effect
+	early                        // it never does
+	clientSide                   // it happens before a request is sent, so only clients in this process can see it
+)
 
-// otherKinds are the rest.
-var otherKinds = []faultKind{kindDelay, kindReset, kindResetUpload, kindSlowUpload, kindShowStatus, kindTruncate, kindDrip, kindCall}
+var traits = map[faultKind]trait{
+	kindDelay: keeps, kindCall: keeps, kindSlowUpload: keeps | early, kindShowStatus: keeps | late, kindTruncate: keeps | late, kindDrip: keeps | late,
+	kindReset: 0, kindResetUpload: early,
+	kindRateLimit: replaces, kindRefuse: replaces, kindRefuseUpload: replaces, kindRespond: replaces,
+	kindBadCertificate: clientSide | early, kindConnectionRefused: clientSide | early, kindNoSuchHost: clientSide | early,
+}
 
-// Delay keeps the request waiting for d before it is handled, and then handles
-// it as ever. In a synctest bubble d is time of the bubble.
+func (f Fault) is(t trait) bool { return traits[f.form.Kind]&t != 0 }
+
+// Delay keeps the request waiting for d before it is handled, and then handles it as ever. In a
+// synctest bubble d is time of the bubble.
 func Delay(d time.Duration) Fault {
 	return Fault{form: faultForm{Kind: kindDelay, Delay: world.Duration(d)}}
 }
 
-// Reset resets the connection when the request's header has arrived. The
-// request is not handled, and there is no response. On a reused connection,
-// net/http itself sends a GET again at once; connections of [Server.HTTPClient]
-// are never reused.
+// Reset resets the connection when the request's header has arrived. The request is not handled,
+// and there is no response. On a reused connection, net/http itself sends a GET again at once;
+// connections of [Server.HTTPClient] are never reused.
 func Reset() Fault { return Fault{form: faultForm{Kind: kindReset}} }
 
-// LoseResponse handles the request and then resets the connection instead of
-// sending the response.
+// LoseResponse handles the request and then resets the connection instead of sending the response.
 func LoseResponse() Fault { return Reset().AfterEffect() }
 
-// ResetUpload resets the connection once n bytes of the request's body have
-// arrived, or all of it if it is shorter. It is not handled.
+// ResetUpload resets the connection once n bytes of the request's body have arrived, or all of it
+// if it is shorter. It is not handled.
 func ResetUpload(n int64) Fault { return Fault{form: faultForm{Kind: kindResetUpload, Bytes: n}} }
 
-// RateLimit responds with 429 as the service's edge does: a line of plain text and
-// no envelope. retryAfter is the value of Retry-After, in seconds or as a
-// date; "" leaves it out.
+// RateLimit responds with 429 as the service's edge does: a line of plain text and no envelope.
+// retryAfter is the value of Retry-After, in seconds or as a date; "" leaves it out.
 func RateLimit(retryAfter string) Fault {
 	return Fault{form: faultForm{Kind: kindRateLimit, RetryAfter: retryAfter}}
 }
 
-// Refuse responds with the envelope of a code of the interface and its status.
-// It omits the details that the service adds to some codes; use [Respond] for
-// those. It applies only to the API: requests to storage neither match nor
-// count.
+// Refuse responds with the envelope of a code of the interface and its status. It omits the details
+// that the service adds to some codes; use [Respond] for those. It applies only to the API:
+// requests to storage neither match nor count.
 func Refuse(code minutes.ErrorCode) Fault {
 	return Fault{form: faultForm{Kind: kindRefuse, Code: string(code)}}
 }
@@ -144,23 +149,23 @@ func SlowUpload(bytesPerSecond int64) Fault {
 	return Fault{form: faultForm{Kind: kindSlowUpload, BytesPerSecond: bytesPerSecond}}
 }
 
-// Respond sends exactly this, and the headers of [Fault.WithHeader]. An
-// empty content type is left out.
+// Respond sends exactly this, and the headers of [Fault.WithHeader]. An empty content type is left
+// out.
 func Respond(status int, contentType, body string) Fault {
 	return Fault{form: faultForm{Kind: kindRespond, Status: status, ContentType: contentType, Body: body}}
 }
 
-// ShowStatus handles the request and shows another status for each meeting in
-// the response: one that the interface does not have, or one that the meeting
-// has left behind, as if the service noticed a change late.
+// ShowStatus handles the request and shows another status for each meeting in the response: one
+// that the interface does not have, or one that the meeting has left behind, as if the service
+// noticed a change late.
 func ShowStatus(status minutes.Status) Fault {
 	return Fault{form: faultForm{Kind: kindShowStatus, MeetingStatus: status, AfterEffect: true}}
 }
 
 // BadCertificate ends the connection before the request is sent, because its certificate is not
 // trusted. The client's error wraps an x509.UnknownAuthorityError. As with [ConnectionRefused] and
-// [NoSuchHost], only in-memory clients see it, and the Server never sees their request. The faults of
-// an injection are all of these three kinds, or none is.
+// [NoSuchHost], only in-memory clients see it, and the Server never sees their request. The faults
+// of an injection are all of these three kinds, or none is.
 func BadCertificate() Fault { return Fault{form: faultForm{Kind: kindBadCertificate}} }
 
 // ConnectionRefused lets nobody answer, as while a service restarts: the client's error wraps
@@ -181,16 +186,15 @@ func (f Fault) dialError(host string) error {
 	return &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}
 }
 
-// Call calls f when the request arrives, and then handles the request. After
-// effect, it calls f before the response is sent. f may do what the function
-// given to [WithLog] may do: revoke the key, inject another fault, cancel a
-// context. If f cancels the client's own context, the request is not handled, and after
-// effect its response is lost: the program died there. In the Request are the fields that
-// are known by then; the body is not read.
+// Call calls f when the request arrives, and then handles the request. After effect, it calls f
+// before the response is sent. f may do what the function given to [WithLog] may do: revoke the
+// key, inject another fault, cancel a context. If f cancels the client's own context, the request
+// is not handled, and after effect its response is lost: the program died there. In the Request are
+// the fields that are known by then; the body is not read.
 //
-// f runs on the goroutine that serves the request, and may call t.Fatal. If f panics,
-// the test of [NewServer] fails with the panic and its stack. A program with a Server
-// of [New] crashes, as if f ran on a goroutine of its own.
+// f runs on the goroutine that serves the request, and may call t.Fatal. If f panics, the test of
+// [NewServer] fails with the panic and its stack. A program with a Server of [New] crashes, as if f
+// ran on a goroutine of its own.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Call(func(minutestest.Request) {
 //		srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })
@@ -202,29 +206,28 @@ func BadGateway() Fault {
 	return Respond(http.StatusBadGateway, "text/html; charset=utf-8", "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n")
 }
 
-// Truncate handles the request and ends the connection after n bytes of the
-// response's body, or one byte before its end if that comes first.
-// Content-Length is the length of the whole body.
+// Truncate handles the request and ends the connection after n bytes of the response's body, or one
+// byte before its end if that comes first. Content-Length is the length of the whole body.
 func Truncate(n int64) Fault {
 	return Fault{form: faultForm{Kind: kindTruncate, Bytes: n, AfterEffect: true}}
 }
 
-// Drip handles the request and sends the response's header at once, but its
-// body in ten pieces spread over d.
+// Drip handles the request and sends the response's header at once, but its body in ten pieces
+// spread over d.
 func Drip(d time.Duration) Fault {
 	return Fault{form: faultForm{Kind: kindDrip, Over: world.Duration(d), AfterEffect: true}}
 }
 
-// Delayed returns f with a wait of d before it. If f is applied after the
-// request has been handled, the wait is after that too.
+// Delayed returns f with a wait of d before it. If f is applied after the request has been handled,
+// the wait is after that too.
 func (f Fault) Delayed(d time.Duration) Fault { f.form.Delay = world.Duration(d); return f }
 
-// AfterEffect returns f as applied after the request has been handled: what it
-// asks for is done, but its response is f's. A Delay holds the response back.
+// AfterEffect returns f as applied after the request has been handled: what it asks for is done,
+// but its response is f's. A Delay holds the response back.
 func (f Fault) AfterEffect() Fault { f.form.AfterEffect = true; return f }
 
-// WithHeader returns f with a header in its response, such as Retry-After. It
-// is for [RateLimit], [Refuse], [RefuseUpload] and [Respond].
+// WithHeader returns f with a header in its response, such as Retry-After. It is for [RateLimit],
+// [Refuse], [RefuseUpload] and [Respond].
 func (f Fault) WithHeader(name, value string) Fault {
 	f.form.Header = maps.Clone(f.form.Header)
 	if f.form.Header == nil {
@@ -252,19 +255,17 @@ func (f Fault) String() string {
 // MarshalJSON writes the form that the type's documentation shows.
 func (f Fault) MarshalJSON() ([]byte, error) { return json.Marshal(f.form) }
 
-// UnmarshalJSON reads the form that the type's documentation shows. Unknown
-// fields and invalid faults are errors.
+// UnmarshalJSON reads the form that the type's documentation shows. Unknown fields and invalid
+// faults are errors.
 func (f *Fault) UnmarshalJSON(data []byte) error {
 	var form faultForm
 	if err := world.Decode(data, &form); err != nil {
 		return fmt.Errorf("fault: %w", err)
 	}
-	switch form.Kind {
-	case kindTruncate, kindDrip, kindShowStatus:
-		form.AfterEffect = true
-	case kindCall, kindBadCertificate, kindConnectionRefused, kindNoSuchHost:
+	f.form = form
+	if form.Kind == kindCall || f.is(clientSide) {
 		return fmt.Errorf("fault: kind: %s works only within one process", form.Kind)
 	}
-	f.form = form
+	f.form.AfterEffect = form.AfterEffect || f.is(late)
 	return f.check()
 }

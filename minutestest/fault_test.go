@@ -41,8 +41,7 @@ func onBothWires(t *testing.T, test func(t *testing.T, s *Server, c *caller)) {
 	})
 }
 
-// What a client sees of each fault that hits a GET, and that it hits
-// the second of three, once.
+// What a client sees of each fault that hits a GET, and that it hits the second of three, once.
 func TestFaults_OfTheService(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -202,8 +201,8 @@ func TestFaults_BeforeAndAfterEffect(t *testing.T) {
 	}
 }
 
-// Faults of storage, met by an upload that sends its body at once and by one
-// that waits for leave to.
+// Faults of storage, met by an upload that sends its body at once and by one that waits for leave
+// to.
 func TestFaults_OfStorage(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
@@ -448,9 +447,9 @@ func TestInject_UnusedFailsTheTest(t *testing.T) {
 		test func(s *Server)
 		want string
 	}{
-		"never matched":  {func(s *Server) { s.Inject(Match{Operation: "usage.get"}, Reset()) }, `the fault "reset", injected into usage.get, was applied 0 times, and 0 requests matched`},
-		"too late":       {func(s *Server) { s.Inject(Match{Nth: 2}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests from number 2 on, was applied 0 times, and 1 request matched`},
-		"half":           {func(s *Server) { s.Inject(Match{}, BadGateway(), Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests, was applied 1 time, and 1 request matched`},
+		"never matched":  {func(s *Server) { s.Inject(Match{Operation: "usage.get"}, Reset()) }, `the fault "reset", injected into requests {"operation":"usage.get"}, was applied 0 times, and 0 requests matched`},
+		"too late":       {func(s *Server) { s.Inject(Match{Nth: 2}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests {"nth":2}, was applied 0 times, and 1 request matched`},
+		"half":           {func(s *Server) { s.Inject(Match{}, BadGateway(), Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests {}, was applied 1 time, and 1 request matched`},
 		"always, never":  {func(s *Server) { s.Inject(Match{Times: Always}, Reset()) }, "was applied 0 times"},
 		"always, once":   {func(s *Server) { s.Inject(Match{Times: Always}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, ""},
 		"optional":       {func(s *Server) { s.Inject(Match{}, Reset()).Optional() }, ""},

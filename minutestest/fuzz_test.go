@@ -29,8 +29,8 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// Mistakes in the test itself are also reported in a fuzz target, in which a
-// *testing.F can neither fail nor help.
+// Mistakes in the test itself are also reported in a fuzz target, in which a *testing.F can neither
+// fail nor help.
 func FuzzServer_ReportsMistakes(f *testing.F) {
 	srv := minutestest.NewServer(f)
 	f.Add(0)

@@ -31,15 +31,14 @@ type Injection struct {
 	seen, applied int
 }
 
-// Inject makes requests fail. The first request that m selects gets the first
-// fault, the next one the second and so on, from the beginning again if m.Times
-// is more than there are faults. A request gets one fault: if several injections
-// match, the earliest is applied, and the others wait for the next request.
+// Inject makes requests fail. The first request that m selects gets the first fault, the next one
+// the second and so on, from the beginning again if m.Times is more than there are faults. A
+// request gets one fault: if several injections match, the earliest is applied, and the others wait
+// for the next request.
 //
-// Each injection counts requests for itself, from now on. An injection that was
-// not applied as often as it says fails the test of [NewServer], unless it is
-// [Injection.Optional]; one without an end must have been applied once. A Match
-// or a Fault that is invalid fails the test at once.
+// Each injection counts requests for itself, from now on. An injection that was not applied as
+// often as it says fails the test of [NewServer], unless it is [Injection.Optional]; one without an
+// end must have been applied once. A Match or a Fault that is invalid fails the test at once.
 func (s *Server) Inject(m Match, what ...Fault) *Injection {
 	s.helper()
 	i, err := newInjection(&s.faults, m, what)
@@ -76,9 +75,8 @@ func (i *Injection) Optional() *Injection {
 	return i
 }
 
-// During limits i to a window of time, and returns i: from and to are counted
-// from now. Unless its Match says how many, i is applied to all requests in the
-// window.
+// During limits i to a window of time, and returns i: from and to are counted from now. Unless its
+// Match says how many, i is applied to all requests in the window.
 //
 //	srv.Inject(minutestest.Match{}, minutestest.Reset()).During(time.Minute, 6*time.Minute) // an outage
 func (i *Injection) During(from, to time.Duration) *Injection {
@@ -101,8 +99,8 @@ func (i *Injection) Stop() {
 	i.faults.count()
 }
 
-// Seen returns how many requests have matched, including those before the nth.
-// It counts until i is used up.
+// Seen returns how many requests have matched, including those before the nth. It counts until i is
+// used up.
 func (i *Injection) Seen() int {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
@@ -127,12 +125,9 @@ func (i *Injection) open(now time.Time) bool {
 }
 
 // clientSide reports whether i is applied before a request is sent.
-func (i *Injection) clientSide() bool { return i.what[0].clientSide() }
+func (i *Injection) clientSide() bool { return i.what[0].is(clientSide) }
 
-func (f Fault) clientSide() bool { return slices.Contains(clientSideKinds, f.form.Kind) }
-
-// rejects reports whether a fault of i is a response of the API, which storage
-// never sends.
+// rejects reports whether a fault of i is a response of the API, which storage never sends.
 func (i *Injection) rejects() bool {
 	return slices.ContainsFunc(i.what, func(f Fault) bool { return f.form.Kind == kindRefuse })
 }
@@ -142,7 +137,7 @@ func (i *Injection) unused() string {
 	if i.optional || !i.left() || i.times == Always && i.applied > 0 {
 		return ""
 	}
-	return fmt.Sprintf("the fault %q, injected into %s, was applied %s, and %s matched", i.what[i.applied%len(i.what)], i.match, plural(i.applied, "time"), plural(i.seen, "request"))
+	return fmt.Sprintf("the fault %q, injected into requests %s, was applied %s, and %s matched", i.what[i.applied%len(i.what)], i.match, plural(i.applied, "time"), plural(i.seen, "request"))
 }
 
 func plural(n int, what string) string {
@@ -188,8 +183,8 @@ func (f *faults) reset() {
 	f.count()
 }
 
-// UnusedFaults describes each injection that fails the test of [NewServer] if
-// the test ends now, because it was not applied as often as it says.
+// UnusedFaults describes each injection that fails the test of [NewServer] if the test ends now,
+// because it was not applied as often as it says.
 func (s *Server) UnusedFaults() (list []string) {
 	for _, i := range s.faults.unused() {
 		list = append(list, i.unused())
@@ -209,8 +204,8 @@ func (f *faults) unused() (list []Injection) {
 	return list
 }
 
-// take returns the fault for r, if there is one. The client asks before it
-// sends r, the Server when r has arrived.
+// take returns the fault for r, if there is one. The client asks before it sends r, the Server when
+// r has arrived.
 func (s *Server) take(r *http.Request, clientSide bool) (Fault, bool) {
 	if s.faults.armed.Load() == 0 {
 		return Fault{}, false

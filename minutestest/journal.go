@@ -17,15 +17,15 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// The journal keeps the last journalSize requests, and of each as much as maxBody bytes of its
-// JSON body.
+// The journal keeps the last journalSize requests, and of each as much as maxBody bytes of its JSON
+// body.
 const (
 	journalSize = 4096
 	maxBody     = 16 << 10
 )
 
-// Request is one request that the Server has received. It holds no secret:
-// API keys and the signatures of upload URLs are masked.
+// Request is one request that the Server has received. It holds no secret: API keys and the
+// signatures of upload URLs are masked.
 type Request struct {
 	Seq       int               `json:"seq"`                 // from 1, in the order of arrival
 	At        time.Time         `json:"at"`                  // when its header had arrived
@@ -51,8 +51,8 @@ type Request struct {
 // Requests returns the requests that have ended, in the order in which they arrived: those of the
 // given operations, or all. The Server keeps the last 4,096.
 //
-// Operations are those of package minutes, such as minutes.OpMeetingsCreate; "" is what the API does
-// not have. Another one is a mistake in the test, and fails it as [Server.Inject] does.
+// Operations are those of package minutes, such as minutes.OpMeetingsCreate; "" is what the API
+// does not have. Another one is a mistake in the test, and fails it as [Server.Inject] does.
 func (s *Server) Requests(of ...minutes.Operation) []Request {
 	s.helper()
 	for _, op := range of {

@@ -149,8 +149,7 @@ func TestJournal_IsBounded(t *testing.T) {
 	assert.Equal(t, 12, list[0].Seq)
 	assert.Equal(t, journalSize+11, list[journalSize-1].Seq)
 
-	// A request that took longer than a whole round is no longer in the
-	// journal.
+	// A request that took longer than a whole round is no longer in the journal.
 	s.journal.put(&entry{seq: 3, method: "GET", url: &url.URL{Path: "/"}})
 	assert.Equal(t, list, s.Requests())
 }

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// lingerTime is how long a connection goes on taking what its client sends
-// after the server has responded and closed. A client that is still sending
-// then reads the response, instead of losing it to a reset.
+// lingerTime is how long a connection goes on taking what its client sends after the server has
+// responded and closed. A client that is still sending then reads the response, instead of losing
+// it to a reset.
 const lingerTime = 10 * time.Second
 
-// A connection is two pipes, one for each direction, so that the server can
-// end its side and still take what the client has yet to send, as TCP can.
+// A connection is two pipes, one for each direction, so that the server can end its side and still
+// take what the client has yet to send, as TCP can.
 type link struct {
 	in, out net.Conn
 	isReset *atomic.Bool // by the server: both ends see ECONNRESET
@@ -93,9 +93,10 @@ type serverEnd struct {
 	closing sync.Once
 }
 
-// CloseWrite ends the response, as a server does that rejects a request while it is still being sent. It does not
-// return: net/http calls it only to sleep for half a second before Close, because a socket does not linger. This one
-// does, and a bubble cannot end while a goroutine sleeps. What net/http deferred closes the connection.
+// CloseWrite ends the response, as a server does that rejects a request while it is still being
+// sent. It does not return: net/http calls it only to sleep for half a second before Close, because
+// a socket does not linger. This one does, and a bubble cannot end while a goroutine sleeps. What
+// net/http deferred closes the connection.
 func (s *serverEnd) CloseWrite() error {
 	_ = s.out.Close()
 	runtime.Goexit()
@@ -127,8 +128,7 @@ func (s *serverEnd) reset() {
 func (s *serverEnd) LocalAddr() net.Addr  { return pipeAddr(apiHost) }
 func (s *serverEnd) RemoteAddr() net.Addr { return loopback }
 
-// loopback is where in-memory clients come from, as far as IP allowlists are
-// concerned.
+// loopback is where in-memory clients come from, as far as IP allowlists are concerned.
 var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
 
 type pipeAddr string

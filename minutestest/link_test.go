@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A server that has responded and closed continues to read the request for a
-// while.
+// A server that has responded and closed continues to read the request for a while.
 func TestLink_ReadsOnAfterResponse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -3,6 +3,7 @@ package minutestest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,11 +18,10 @@ import (
 // Always, as [Match.Times], applies a fault to every request from the nth on.
 const Always = -1
 
-// Match says which requests a fault is applied to. Operations are those of
-// package minutes, such as minutes.OpMeetingsCreate and minutes.OpUpload. An
-// empty field matches every request. Of the requests that match, the nth is the
-// first to get the fault. If several meetings are worked on at once, name one by
-// its Title or ExternalID: which request comes nth differs from run to run.
+// Match says which requests a fault is applied to. Operations are those of package minutes, such as
+// minutes.OpMeetingsCreate and minutes.OpUpload. An empty field matches every request. Of the
+// requests that match, the nth is the first to get the fault. If several meetings are worked on at
+// once, name one by its Title or ExternalID: which request comes nth differs from run to run.
 type Match struct {
 	Operation  minutes.Operation `json:"operation,omitempty"`
 	Key        string            `json:"key,omitempty"`         // the secret of the API key sent; uploads carry none
@@ -34,8 +34,9 @@ type Match struct {
 	Times int `json:"times,omitempty"` // how many get it; 0: one for each fault; Always: all that follow
 }
 
-// Validate returns why [Server.Inject] would reject m or these faults, for example
-// because the interface has no such operation. The error names the invalid field: "match: operation: …", "fault: code: …".
+// Validate returns why [Server.Inject] would reject m or these faults, for example because the
+// interface has no such operation. The error names the invalid field: "match: operation: …",
+// "fault: code: …".
 func (m Match) Validate(what ...Fault) error {
 	if err := checkOperation(m.Operation); err != nil {
 		return fmt.Errorf("match: %w", err)
@@ -50,8 +51,8 @@ func (m Match) Validate(what ...Fault) error {
 		return fmt.Errorf("match: times: %d is neither a number of times nor %d, for good", m.Times, Always)
 	}
 	for _, fault := range what {
-		if fault.clientSide() != what[0].clientSide() {
-			return fmt.Errorf("fault: kind: %s happen before a request is sent, so they do not go together with other kinds; inject them by themselves", clientSideKinds)
+		if fault.is(clientSide) != what[0].is(clientSide) {
+			return errors.New("fault: kind: faults of the connection happen before a request is sent, so they do not go together with other kinds; inject them by themselves")
 		}
 		if err := fault.check(); err != nil {
 			return err
@@ -66,8 +67,8 @@ func (m Match) Validate(what ...Fault) error {
 	return nil
 }
 
-// checkOperation rejects an unknown operation. Like all errors of a Match or a
-// Fault, its error begins with the field at fault.
+// checkOperation rejects an unknown operation. Like all errors of a Match or a Fault, its error
+// begins with the field at fault.
 func checkOperation(op minutes.Operation) error {
 	if _, ok := route.Of(route.Operation(op)); ok || op == "" || op == minutes.OpUpload {
 		return nil
@@ -112,12 +113,8 @@ func (m Match) byName() bool { return m.ExternalID != "" || m.Title != "" }
 func (s *Server) name(r *http.Request, t *target) {
 	switch {
 	case t.operation == minutes.OpMeetingsCreate:
-		var body struct {
-			ExternalID string `json:"external_id"`
-			Title      string `json:"title"`
-		}
-		_ = json.Unmarshal(peekBody(r), &body)
-		t.externalID, t.title = body.ExternalID, body.Title
+		names := namesIn(peekBody(r))
+		t.externalID, t.title = names.ExternalID, names.Title
 	case t.operation == minutes.OpMeetingsList:
 		t.externalID = r.URL.Query().Get("external_id")
 	case t.meetingID != "":
@@ -127,8 +124,19 @@ func (s *Server) name(r *http.Request, t *target) {
 	}
 }
 
-// peekBody returns the body of r, or the beginning of a very long one, and
-// leaves it to be read again.
+// names are what a create calls its meeting.
+type names struct {
+	ExternalID string `json:"external_id"`
+	Title      string `json:"title"`
+}
+
+func namesIn(body []byte) (n names) {
+	_ = json.Unmarshal(body, &n)
+	return n
+}
+
+// peekBody returns the body of r, or the beginning of a very long one, and leaves it to be read
+// again.
 func peekBody(r *http.Request) []byte {
 	if r.Body == nil {
 		return nil
@@ -158,29 +166,12 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// String describes m in a few words.
+// String describes m as JSON, without its key.
 func (m Match) String() string {
-	words := []string{"requests"}
-	if m.Operation != "" {
-		words[0] = string(m.Operation)
-	}
 	if m.Key != "" {
-		words = append(words, "of one key")
+		m.Key = masked
 	}
-	if m.MeetingID != "" {
-		words = append(words, "for "+m.MeetingID)
-	}
-	if m.ExternalID != "" {
-		words = append(words, fmt.Sprintf("for external id %q", m.ExternalID))
-	}
-	if m.Title != "" {
-		words = append(words, fmt.Sprintf("for %q", m.Title))
-	}
-	if m.Path != "" {
-		words = append(words, "at "+m.Path)
-	}
-	if m.Nth > 1 {
-		words = append(words, fmt.Sprintf("from number %d on", m.Nth))
-	}
-	return strings.Join(words, " ")
+	m.Times = 0
+	text, _ := json.Marshal(m)
+	return string(text)
 }

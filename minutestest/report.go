@@ -6,28 +6,25 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
-	"path/filepath"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 )
 
-// Report writes what the Server has seen so far as one HTML file. The file needs
-// no server and loads nothing. It shows a line for each of the newest 10,000
-// meetings, with its requests, faults and violations, and the calls of methods such as Script,
-// Update and Advance. A click shows the details. Like [Request], it
-// contains no secrets. It holds at most 32 MiB of transcripts and minutes.
+// Report writes what the Server has seen so far as one HTML file. The file needs no server and
+// loads nothing. It shows a line for each of the newest 10,000 meetings, with its requests, faults
+// and violations, and the calls of methods such as Script, Update and Advance. A click shows the
+// details. Like [Request], it contains no secrets. It holds at most 32 MiB of transcripts and
+// minutes.
 //
-// The page opens on the likely cause of a failure: the first violation, else the
-// faults that were never applied, else the last requests.
+// The page opens on the likely cause of a failure: the first violation, else the faults that were
+// never applied, else the last requests.
 //
-// Times are from the clock of the goroutines that made the requests, so in a
-// synctest bubble they are the bubble's. [NewServer] writes a report if the test
-// fails.
+// Times are from the clock of the goroutines that made the requests, so in a synctest bubble they
+// are the bubble's. [NewServer] writes a report if the test fails.
 func (s *Server) Report(w io.Writer) error {
 	name, failed := "", false
 	if t, ok := s.tb.(interface {
@@ -42,8 +39,8 @@ func (s *Server) Report(w io.Writer) error {
 	return nil
 }
 
-// Inspector returns the page of [Server.Report], live. It shows requests and changes as they happen.
-// Serve it beside a running program:
+// Inspector returns the page of [Server.Report], live. It shows requests and changes as they
+// happen. Serve it beside a running program:
 //
 //	go http.ListenAndServe("127.0.0.1:8081", srv.Inspector())
 //
@@ -112,23 +109,13 @@ func (s *Server) keepReport(tb TB) {
 	if asked := flag.Lookup("test.artifacts"); !ok || !t.Failed() || asked == nil || asked.Value.String() != "true" {
 		return // go test would delete the directory
 	}
-	path, err := s.writeReport(t.ArtifactDir())
+	file, err := os.CreateTemp(t.ArtifactDir(), "minutestest-*.html")
+	if err == nil {
+		err = errors.Join(s.Report(file), file.Close())
+	}
 	if err != nil {
 		t.Logf("minutestest: cannot write the report: %v", err)
 		return
 	}
-	t.Logf("minutestest: what the service saw: %s", path)
-}
-
-// writeReport writes a report into dir, under a name that no other Server of
-// the test has used.
-func (s *Server) writeReport(dir string) (path string, err error) {
-	var file *os.File
-	for n := 1; file == nil; n++ {
-		path = filepath.Join(dir, fmt.Sprintf("minutestest-%d.html", n))
-		if file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", err
-		}
-	}
-	return path, errors.Join(s.Report(file), file.Close())
+	t.Logf("minutestest: what the service saw: %s", file.Name())
 }

@@ -2,8 +2,11 @@ package minutestest
 
 import (
 	"bytes"
+	"context"
 	"maps"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strconv"
 	"time"
@@ -11,106 +14,96 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// heldResponse is a response that is held back.
-type heldResponse struct {
-	status int
-	header http.Header
-	body   bytes.Buffer
+// recorded is a response that has not been sent yet, so a fault can change it.
+type recorded struct {
+	*httptest.ResponseRecorder
+	truncated bool // after so many bytes of the body
+	bytes     int64
+	over      time.Duration // of a body that comes in pieces
 }
 
-func newResponse(status int, contentType string, body []byte) *heldResponse {
-	r := &heldResponse{status: status}
+func newResponse(status int, contentType, body string) *recorded {
+	p := &recorded{ResponseRecorder: httptest.NewRecorder()}
+	p.Header()["Content-Type"] = nil // or net/http would guess one
 	if contentType != "" {
-		r.Header().Set("Content-Type", contentType)
-	} else {
-		r.Header()["Content-Type"] = nil // or net/http would guess one
+		p.Header().Set("Content-Type", contentType)
 	}
-	_, _ = r.Write(body)
-	return r
+	p.WriteHeader(status)
+	_, _ = p.WriteString(body)
+	return p
 }
 
-func (r *heldResponse) Header() http.Header {
-	if r.header == nil {
-		r.header = make(http.Header)
+// send sends p but for its last byte, which it returns: a client that has the whole response must
+// find its request in the journal and in the audit. lost says that the client does not get it all.
+func (p *recorded) send(w http.ResponseWriter, r *http.Request) (last []byte, lost bool) {
+	maps.Copy(w.Header(), p.Header())
+	body := p.Body.Bytes()
+	if len(body) > 0 {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		body, last = body[:len(body)-1], body[len(body)-1:]
 	}
-	return r.header
-}
-
-func (r *heldResponse) WriteHeader(status int) {
-	if r.status == 0 && status >= 200 {
-		r.status = status
+	w.WriteHeader(p.Code)
+	if p.truncated { // net/http closes the connection, because less is written than was declared
+		_, _ = w.Write(body[:min(p.bytes, int64(len(body)))])
+		return nil, true
 	}
-}
-
-func (r *heldResponse) Write(p []byte) (int, error) { return r.body.Write(p) }
-
-func (r *heldResponse) statusCode() int {
-	if r.status == 0 {
-		return http.StatusOK
+	pieces := 1
+	if p.over > 0 {
+		pieces = 10
 	}
-	return r.status
-}
-
-// begin sends the header, with the length of the whole body.
-func (r *heldResponse) begin(w http.ResponseWriter) {
-	maps.Copy(w.Header(), r.header)
-	if status := r.statusCode(); status != http.StatusNoContent && status != http.StatusNotModified {
-		w.Header().Set("Content-Length", strconv.Itoa(r.body.Len()))
-	}
-	w.WriteHeader(r.statusCode())
-}
-
-// whole sends the response, with the headers of f.
-func (r *heldResponse) whole(w http.ResponseWriter, f Fault) {
-	if f.form.RetryAfter != "" {
-		r.Header().Set("Retry-After", f.form.RetryAfter)
-	}
-	for name, value := range f.form.Header {
-		r.Header().Set(name, value)
-	}
-	r.begin(w)
-	_, _ = r.body.WriteTo(w)
-}
-
-// truncated sends n bytes of the body at most, and never all of them, and
-// reports whether there was a body to cut.
-func (r *heldResponse) truncated(w http.ResponseWriter, req *http.Request, n int64) bool {
-	body := r.body.Bytes()
-	if len(body) == 0 || req.Method == http.MethodHead {
-		return false
-	}
-	r.begin(w)
-	_, _ = w.Write(body[:min(n, int64(len(body)-1))])
-	// Having declared more than it has written, the handler has only to return
-	// for net/http to close the connection.
-	return true
-}
-
-// dripped sends the body in ten pieces spread over d, and reports whether the
-// client has waited for all of them.
-func (r *heldResponse) dripped(w http.ResponseWriter, req *http.Request, d time.Duration) bool {
-	const pieces = 10
-	r.begin(w)
-	body := r.body.Bytes()
 	for i := range pieces {
-		_ = http.NewResponseController(w).Flush()
-		if !pause(req.Context(), d/pieces) {
-			return false
+		if p.over > 0 {
+			_ = http.NewResponseController(w).Flush()
+			if !pause(r.Context(), p.over/time.Duration(pieces)) {
+				return nil, true
+			}
 		}
-		if _, err := w.Write(body[len(body)*i/pieces : len(body)*(i+1)/pieces]); err != nil {
-			return false
+		piece := body[len(body)*i/pieces : len(body)*(i+1)/pieces]
+		if _, err := w.Write(piece); err != nil && len(piece) > 0 {
+			return nil, true
 		}
 	}
-	return true
+	return last, false
 }
 
 var statusField = regexp.MustCompile(`"status":"[a-z_]*"`)
 
 // showStatus has each meeting in the response appear in another status.
-func (r *heldResponse) showStatus(status minutes.Status) {
-	if r.statusCode() >= http.StatusBadRequest {
-		return
+func (p *recorded) showStatus(status minutes.Status) {
+	if p.Code < http.StatusBadRequest {
+		shown := statusField.ReplaceAllLiteral(p.Body.Bytes(), strconv.AppendQuote([]byte(`"status":`), string(status)))
+		p.Body = bytes.NewBuffer(shown)
 	}
-	shown := statusField.ReplaceAllLiteral(r.body.Bytes(), strconv.AppendQuote([]byte(`"status":`), string(status)))
-	r.body = *bytes.NewBuffer(shown)
+}
+
+// pause waits for d, and reports whether the client is still there.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// reset cuts the connection of w.
+func reset(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if wrapped, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
+		conn = wrapped.NetConn()
+	}
+	switch c := conn.(type) {
+	case *serverEnd:
+		c.reset()
+	case *net.TCPConn:
+		_ = c.SetLinger(0)
+		_ = c.Close()
+	default:
+		_ = c.Close()
+	}
 }

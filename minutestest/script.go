@@ -32,8 +32,8 @@ func summary(sc Script) string {
 	return string(text)
 }
 
-// UnmatchedScripts returns the scripts for a title or an external id that no meeting has now, because
-// a typing error there may be why a test failed.
+// UnmatchedScripts returns the scripts for a title or an external id that no meeting has now,
+// because a typing error there may be why a test failed.
 func (s *Server) UnmatchedScripts() (list []Script) {
 	matched := map[string]bool{"": true}
 	for _, m := range s.engine.Meetings() {
@@ -187,8 +187,8 @@ func (s *Server) Update(organisation string, change func(*Organisation)) {
 }
 
 // UpdateWorld is like [Server.Update] for all organisations and the stages. Organisations that are
-// new begin with their meetings, and those that are left out are gone with theirs. If change returns
-// an error, nothing changes, and the error fails the test.
+// new begin with their meetings, and those that are left out are gone with theirs. If change
+// returns an error, nothing changes, and the error fails the test.
 func (s *Server) UpdateWorld(change func(*World) error) {
 	s.helper()
 	if err := s.engine.Update(change); err != nil {

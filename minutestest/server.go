@@ -16,12 +16,12 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 )
 
-// BaseURL is the base URL of every [Server] for those who come through its
-// [Server.HTTPClient]. Other clients cannot reach it.
+// BaseURL is the base URL of every [Server] for those who come through its [Server.HTTPClient].
+// Other clients cannot reach it.
 const BaseURL = "https://" + apiHost
 
-// TB is the four methods that [NewServer] needs of a test: a *testing.T,
-// *testing.B or *testing.F has them.
+// TB is the four methods that [NewServer] needs of a test: a *testing.T, *testing.B or *testing.F
+// has them.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -29,9 +29,8 @@ type TB interface {
 	Cleanup(func())
 }
 
-// Server is a Meeting Minutes Service in memory, with the storage that takes
-// its audio. It is safe for use by many goroutines at once, in and out of
-// synctest bubbles. Two Servers share nothing.
+// Server is a Meeting Minutes Service in memory, with the storage that takes its audio. It is safe
+// for use by many goroutines at once, in and out of synctest bubbles. Two Servers share nothing.
 type Server struct {
 	world     World
 	keepAudio bool
@@ -45,31 +44,29 @@ type Server struct {
 	network   *network
 	http      *http.Client
 	log       func(Request) // nil: none
-	tb        TB            // nil: made by New
-	helper    func()        // of tb, if it may be called
+	tb        TB            // nil: none, or a *testing.F
+	helper    func()        // of tb
 
 	mu        sync.Mutex
 	closed    bool
 	listening []*http.Server
 }
 
-// afterwards is how much of a bubble's time passes when its test has ended. Time
-// stops with the test's function, and a goroutine that still sleeps then, as in
-// the ReadAt of a slow recording, is a deadlock to package synctest.
+// afterwards is how much of a bubble's time passes when its test has ended. Time stops with the
+// test's function, and a goroutine that still sleeps then, as in the ReadAt of a slow recording, is
+// a deadlock to package synctest.
 const afterwards = time.Hour
 
-// NewServer returns a Server for one test. When the test ends, the Server is
-// closed. Every violation (see [Server.Violations]) and every fault that was
-// injected but never applied fails the test. If the test failed for any reason,
-// and go test has -artifacts, [Server.Report] goes to the test's ArtifactDir,
-// and the test's log contains its path.
+// NewServer returns a Server for one test. When the test ends, the Server is closed. Every
+// violation (see [Server.Violations]) and every fault that was injected but never applied fails the
+// test. If the test failed for any reason, and go test has -artifacts, [Server.Report] goes to the
+// test's ArtifactDir, and the test's log contains its path.
 //
-// A Server made in a synctest bubble is for that bubble alone. When the test
-// ends, it lets an hour of the bubble's time pass, so that goroutines that were
-// canceled in the middle of a sleep can end. One made
-// outside serves any number of bubbles, each on its own time. One made with a
-// *testing.F serves all the inputs of its fuzz target; within that, a mistake
-// such as an invalid Match panics.
+// A Server made in a synctest bubble is for that bubble alone. When the test ends, it lets an hour
+// of the bubble's time pass, so that goroutines that were canceled in the middle of a sleep can
+// end. One made outside serves any number of bubbles, each on its own time. One made with a
+// *testing.F serves all the inputs of its fuzz target; within that, a mistake such as an invalid
+// Match panics.
 func NewServer(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := newServer(tb, opts)
@@ -89,9 +86,9 @@ func NewServer(tb TB, opts ...Option) *Server {
 	return s
 }
 
-// New returns a Server that belongs to no test, for TestMain and for programs.
-// Its owner closes it. It panics if the options are invalid, which is a
-// mistake in the code; a World from elsewhere is checked by [LoadWorld].
+// New returns a Server that belongs to no test, for TestMain and for programs. Its owner closes it.
+// It panics if the options are invalid, which is a mistake in the code; a World from elsewhere is
+// checked by [LoadWorld].
 func New(opts ...Option) *Server {
 	s, err := newServer(nil, opts)
 	if err != nil {
@@ -101,9 +98,9 @@ func New(opts ...Option) *Server {
 }
 
 func newServer(tb TB, opts []Option) (*Server, error) {
-	s := &Server{world: DefaultWorld(), audit: newAudit(), tb: tb, helper: func() {}}
-	if _, fuzzing := tb.(interface{ Fuzz(any) }); tb != nil && !fuzzing {
-		s.helper = tb.Helper // a *testing.F panics if a fuzz target calls it
+	s := &Server{world: DefaultWorld(), audit: newAudit(), helper: func() {}}
+	if _, fuzzing := tb.(interface{ Fuzz(any) }); tb != nil && !fuzzing { // no fuzz target may use a *testing.F
+		s.tb, s.helper = tb, tb.Helper
 	}
 	for _, opt := range opts {
 		opt(s)
@@ -126,8 +123,8 @@ func (s *Server) config() engine.Config {
 	return engine.Config{World: s.world, KeepAudio: s.keepAudio, Seed: s.seed, MinPollInterval: s.audit.interval, StorageBase: storageBase}
 }
 
-// storageBase gives storage its own host in the in-memory network. On a real
-// socket there is one host for both.
+// storageBase gives storage its own host in the in-memory network. On a real socket there is one
+// host for both.
 func storageBase(r *http.Request) string {
 	if r.Host == apiHost {
 		return "https://" + storageHost
@@ -143,8 +140,8 @@ type mistake struct {
 
 func (m mistake) Error() string { return fmt.Sprintf("minutestest: %s: %v", m.method, m.err) }
 
-// Try calls f and returns the mistake, if a Server of [New] panics in it because the arguments of one
-// of its methods are invalid. It is for programs that get those arguments from elsewhere, as
+// Try calls f and returns the mistake, if a Server of [New] panics in it because the arguments of
+// one of its methods are invalid. It is for programs that get those arguments from elsewhere, as
 // minutes-fake does. The error does not name the method.
 func Try(f func()) (err error) {
 	defer func() {
@@ -160,25 +157,20 @@ func Try(f func()) (err error) {
 	return nil
 }
 
-// fail reports a mistake in the code that uses the Server. It fails the test, or panics if there is
-// no test.
+// fail reports a mistake in the code that uses the Server: it fails the test, or panics without
+// one.
 func (s *Server) fail(method string, err error) {
 	s.helper()
 	m := mistake{method, err}
 	if s.tb == nil {
 		panic(m)
 	}
-	defer func() {
-		if recover() != nil { // a *testing.F in its fuzz target
-			panic(m)
-		}
-	}()
 	s.tb.Fatalf("%v", m)
 }
 
 // hook calls f, a function that the test gave to a method or an option, in the goroutine of a
-// request. There net/http would hide a panic. So hook fails the test, or crashes the
-// program if there is no test. A t.Fatal in f ends the goroutine, and fails the test itself.
+// request. There net/http would hide a panic, so hook fails the test, or crashes the program
+// without one. A t.Fatal in f ends the goroutine, and fails the test itself.
 func (s *Server) hook(of string, f func()) {
 	defer func() {
 		v := recover()
@@ -191,7 +183,7 @@ func (s *Server) hook(of string, f func()) {
 			return
 		}
 		defer func() {
-			if recover() != nil { // a *testing.F in its fuzz target, or a test that has ended
+			if recover() != nil { // the test has ended
 				go panic(text)
 			}
 		}()
@@ -200,9 +192,9 @@ func (s *Server) hook(of string, f func()) {
 	f()
 }
 
-// Client returns a client of the Server with [Server.Key], without a rate limit
-// unless opts set one. For the audit, each Client is a separate program: the
-// Client of a second worker, or of a process after a crash.
+// Client returns a client of the Server with [Server.Key], without a rate limit unless opts set
+// one. For the audit, each Client is a separate program: the Client of a second worker, or of a
+// process after a crash.
 func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	s.helper()
 	secret := s.Key()
@@ -213,8 +205,7 @@ func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	return s.ClientWithKey(secret, opts...)
 }
 
-// ClientWithKey is like [Server.Client] with another key, which need not exist
-// in the World.
+// ClientWithKey is like [Server.Client] with another key, which need not exist in the World.
 func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.Client {
 	s.helper()
 	defaults := []minutes.Option{minutes.WithHTTPClient(s.NewHTTPClient()), minutes.WithRateLimit(0, 0)}
@@ -225,8 +216,8 @@ func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.C
 	return client
 }
 
-// Key returns the secret of the first integration key with every scope of the
-// World's first organisation, or "".
+// Key returns the secret of the first integration key with every scope of the World's first
+// organisation, or "".
 func (s *Server) Key() string {
 	if len(s.world.Organisations) == 0 {
 		return ""
@@ -239,31 +230,27 @@ func (s *Server) Key() string {
 	return ""
 }
 
-// HTTPClient returns an HTTP client that connects only to the Server, in
-// memory: to the service under [BaseURL], and to its storage under the
-// service's upload URLs. It makes each connection in the goroutine that needs
-// it, uses real HTTP/1.1, and sends one request per connection. Other hosts do
-// not exist. The client's address is 127.0.0.1.
+// HTTPClient returns an HTTP client that connects only to the Server, in memory: to the service
+// under [BaseURL], and to its storage under the service's upload URLs. It makes each connection in
+// the goroutine that needs it, uses real HTTP/1.1, and sends one request per connection. Other
+// hosts do not exist. The client's address is 127.0.0.1.
 //
-// It is the same client each time; change a copy. The audit treats all requests
-// through it with one key as one program; see [ViolationKind].
+// It is the same client each time; change a copy. The audit treats all requests through it with one
+// key as one program; see [ViolationKind].
 func (s *Server) HTTPClient() *http.Client { return s.http }
 
-// NewHTTPClient returns a client as [Server.HTTPClient] does, for another
-// program: a second worker that makes its own [minutes.Client], or the process
-// after a crash.
+// NewHTTPClient returns a client as [Server.HTTPClient] does, for another program: a second worker
+// that makes its own [minutes.Client], or the process after a crash.
 func (s *Server) NewHTTPClient() *http.Client { return s.network.client(true) }
 
-// Handler returns the service and its storage as a handler, for your own
-// server. Upload URLs have the scheme and host of the request that asked for
-// them. Resets need an [http.Hijacker]; without one they panic with
-// [http.ErrAbortHandler].
+// Handler returns the service and its storage as a handler, for your own server. Upload URLs have
+// the scheme and host of the request that asked for them. Resets need an [http.Hijacker]; without
+// one they panic with [http.ErrAbortHandler].
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
-// Listen also serves on a real socket, until [Server.Close], and returns the
-// base URL. The address "" means a free port of 127.0.0.1. Listen returns an
-// error in a synctest bubble, because the bubble's time does not advance while
-// a goroutine waits for a socket.
+// Listen also serves on a real socket, until [Server.Close], and returns the base URL. The address
+// "" means a free port of 127.0.0.1. Listen returns an error in a synctest bubble, because the
+// bubble's time does not advance while a goroutine waits for a socket.
 func (s *Server) Listen(addr string) (baseURL string, err error) {
 	if inBubble() {
 		return "", errors.New("minutestest: Listen: a synctest bubble cannot wait for sockets; use Server.HTTPClient")
@@ -288,8 +275,7 @@ func (s *Server) Listen(addr string) (baseURL string, err error) {
 	return "http://" + reachable(l.Addr().(*net.TCPAddr)), nil
 }
 
-// newHTTPServer returns a server for h that no client can hold for ever, nor
-// fill the memory of.
+// newHTTPServer returns a server for h that no client can hold for ever, nor fill the memory of.
 func newHTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:                      h,
@@ -309,8 +295,8 @@ func reachable(a *net.TCPAddr) string {
 	return a.String()
 }
 
-// Close closes the Server's connections and listeners. Responses that are still open have a tenth of a second to be
-// closed. The Server's state can still be read. Closing twice does no harm.
+// Close closes the Server's connections and listeners. Responses that are still open have a tenth
+// of a second to be closed. The Server's state can still be read. Closing twice does no harm.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -331,10 +317,10 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-// Reset restores the World that the Server was made with, and removes all
-// meetings, scripts, faults, requests and violations. Requests are counted from one again. A request
-// that has not ended by then is not recorded or logged. If a fault still delays it, it has no effect,
-// and its connection is reset.
+// Reset restores the World that the Server was made with, and removes all meetings, scripts,
+// faults, requests and violations. Requests are counted from one again. A request that has not
+// ended by then is not recorded or logged. If a fault still delays it, it has no effect, and its
+// connection is reset.
 func (s *Server) Reset() error {
 	s.journal.resets.Add(1) // requests that began before are ignored from here on
 	if err := s.engine.Reset(s.config()); err != nil {
@@ -352,26 +338,24 @@ func (s *Server) Reset() error {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	// The number of resets comes first, because a reset starts the sequence again.
 	e := entry{resets: s.journal.resets.Load(), seq: s.journal.seq.Add(1), sender: senderOf(r), at: time.Now(), clock: s.engine.Now(), method: r.Method, host: r.Host, url: r.URL, header: r.Header}
-	held, cut := hold(w), false
+	var p *recorded
 	if s.edge.rejects(r) {
-		cut = s.apply(held, r, &e, RateLimit("1"))
+		p = s.apply(r, &e, RateLimit("1"))
 		e.fault = edgeFault
 	} else if fault, ok := s.take(r, false); ok {
-		cut = s.apply(held, r, &e, fault)
+		p = s.apply(r, &e, fault)
 	} else {
-		s.handle(held, r, &e)
+		p = s.handle(r, &e)
 	}
-	s.note(r, &e)
-	held.release()
-	if cut {
+	if p == nil {
+		s.note(r, &e)
 		reset(w)
+		return
 	}
-}
-
-// handle lets the service itself respond.
-func (s *Server) handle(w http.ResponseWriter, r *http.Request, e *entry) {
-	e.Exchange = s.engine.Serve(w, r)
-	e.rejected = e.Status >= 400 && e.Status < 500
+	last, lost := p.send(w, r)
+	e.lost = e.lost || lost
+	s.note(r, &e)
+	_, _ = w.Write(last)
 }
 
 // isPast reports whether the Server was reset since the request of e arrived.

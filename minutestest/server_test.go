@@ -128,8 +128,8 @@ func withHeader(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-// rounds is how often a test does over what a race might upset: so many times,
-// or so many with MINUTES_LONG=1.
+// rounds is how often a test does over what a race might upset: so many times, or so many with
+// MINUTES_LONG=1.
 func rounds(short, long int) int {
 	if os.Getenv("MINUTES_LONG") != "" {
 		return long
@@ -356,7 +356,7 @@ func TestServer_ReportsMisuse(t *testing.T) {
 	}{
 		"world":   {func(tb *fakeTB) { NewServer(tb, WithWorld(broken)) }, "organisations[0].id: missing"},
 		"no key":  {func(tb *fakeTB) { NewServer(tb, WithWorld(World{})).Client() }, "no integration key"},
-		"option":  {func(tb *fakeTB) { NewServer(tb).Client(minutes.WithMaxRetries(2)) }, "WithRetries"},
+		"option":  {func(tb *fakeTB) { NewServer(tb).Client(minutes.WithMaxRetries(-1)) }, "WithMaxRetries"},
 		"match":   {func(tb *fakeTB) { NewServer(tb).Inject(Match{Operation: "meetings.got"}, Reset()) }, `"meetings.got"`},
 		"script":  {func(tb *fakeTB) { NewServer(tb).Script(Script{Hold: minutes.StatusMinutesReady}) }, `Script: hold: "minutes_ready"`},
 		"scripts": {func(tb *fakeTB) { NewServer(tb).Script(Script{Title: "a", MeetingID: "b"}) }, "Script: meeting_id: "},

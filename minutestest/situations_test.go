@@ -20,8 +20,7 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// With several meetings at once, a Match names one of them, in any order of
-// requests.
+// With several meetings at once, a Match names one of them, in any order of requests.
 func TestMatch_NamesAMeeting(t *testing.T) {
 	t.Parallel()
 	for name, m := range map[string]Match{
@@ -66,8 +65,7 @@ func TestMatch_NamesAMeeting(t *testing.T) {
 	}
 }
 
-// A Match that names a meeting reads the body of a create, and leaves it to the
-// service.
+// A Match that names a meeting reads the body of a create, and leaves it to the service.
 func TestMatch_LeavesBodyReadable(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)

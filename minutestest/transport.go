@@ -23,12 +23,12 @@ const (
 
 var errClosed = errors.New("the Server is closed")
 
-// network is the wire of one Server. Every dial makes a new connection, with
-// its own [http.Server] behind it, in the goroutine that dials: a caller in a
-// testing/synctest bubble has both ends in that bubble.
+// network is the wire of one Server. Every dial makes a new connection, with its own [http.Server]
+// behind it, in the goroutine that dials: a caller in a testing/synctest bubble has both ends in
+// that bubble.
 //
-// Connections serve one request each. An idle one, kept for reuse, would keep
-// its bubble from ending.
+// Connections serve one request each. An idle one, kept for reuse, would keep its bubble from
+// ending.
 type network struct {
 	handler http.Handler
 	fails   func(*http.Request) error // before r is sent
@@ -45,9 +45,8 @@ func newNetwork(h http.Handler) *network {
 	return &network{handler: h, fails: func(*http.Request) error { return nil }, bubble: inBubble(), live: make(map[*serverEnd]struct{}), bodies: make(map[*openBody]struct{})}
 }
 
-// inBubble reports whether the caller runs in a testing/synctest bubble, by
-// the clock: the time of a bubble never has a monotonic reading, that of the
-// world always has.
+// inBubble reports whether the caller runs in a testing/synctest bubble, by the clock: the time of
+// a bubble never has a monotonic reading, that of the world always has.
 func inBubble() bool {
 	now := time.Now()
 	return now == now.Round(0)
@@ -96,8 +95,8 @@ func (n *network) dial(number uint64, addr string) (net.Conn, error) {
 	srv.BaseContext = func(net.Listener) context.Context { return context.WithValue(server.ctx, sender{}, number) }
 	// Not nil, so that no time goes into setting up HTTP/2.
 	srv.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
-	// Serve starts the connection's goroutine and returns at the second
-	// Accept; the connection lives on.
+	// Serve starts the connection's goroutine and returns at the second Accept; the connection
+	// lives on.
 	_ = srv.Serve(&oneListener{conn: server})
 	return client, nil
 }
@@ -111,8 +110,8 @@ func senderOf(r *http.Request) uint64 {
 	return number
 }
 
-// close ends the network: dials fail from now on and connections are cut. One
-// of another bubble is left to end with its request, and with its bubble.
+// close ends the network: dials fail from now on and connections are cut. One of another bubble is
+// left to end with its request, and with its bubble.
 func (n *network) close() {
 	n.mu.Lock()
 	n.closed = true
@@ -131,12 +130,12 @@ func (n *network) close() {
 	}
 }
 
-// mine reports whether the caller may use an object that was made in a bubble,
-// or was not. An object made in a bubble can be used only in that bubble.
+// mine reports whether the caller may use an object that was made in a bubble, or was not. An
+// object made in a bubble can be used only in that bubble.
 func (n *network) mine(bubble bool) bool { return !bubble || n.bubble && inBubble() }
 
-// leftOpen returns the responses that are still open after their readers had a
-// moment to end: a caller that was just canceled may be about to close.
+// leftOpen returns the responses that are still open after their readers had a moment to end: a
+// caller that was just canceled may be about to close.
 func (n *network) leftOpen() (left []*openBody) {
 	const moment = 100 * time.Millisecond
 	for range 10 {
@@ -148,8 +147,7 @@ func (n *network) leftOpen() (left []*openBody) {
 	return n.open()
 }
 
-// open returns the responses that were neither read to the end nor closed, the
-// oldest first.
+// open returns the responses that were neither read to the end nor closed, the oldest first.
 func (n *network) open() []*openBody {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -163,8 +161,7 @@ func (n *network) open() []*openBody {
 	return list
 }
 
-// roundTripper is the transport of a network. It records which responses are
-// open.
+// roundTripper is the transport of a network. It records which responses are open.
 type roundTripper struct {
 	network   *network
 	transport *http.Transport

@@ -72,8 +72,8 @@ func TestWire_SendsResponses(t *testing.T) {
 	})
 }
 
-// An error that comes before the body has been sent is read completely, with
-// and without Expect: 100-continue, and costs no time. Nothing sleeps afterwards.
+// An error that comes before the body has been sent is read completely, with and without Expect:
+// 100-continue, and costs no time. Nothing sleeps afterwards.
 func TestWire_DeliversEarlyError(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
@@ -122,8 +122,7 @@ func TestWire_SupportsExpectContinue(t *testing.T) {
 	})
 }
 
-// The request's context ends when the client goes, also while the handler
-// reads no body.
+// The request's context ends when the client goes, also while the handler reads no body.
 func TestWire_ClientDisconnects(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {

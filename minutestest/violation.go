@@ -8,8 +8,8 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// MinPollInterval is the shortest time between two polls of a meeting that the
-// service asks of its clients, unless [WithMinPollInterval] sets another.
+// MinPollInterval is the shortest time between two polls of a meeting that the service asks of its
+// clients, unless [WithMinPollInterval] sets another.
 const MinPollInterval = 30 * time.Second
 
 // ViolationKind names something that a client must not do. The constants are the complete list, and
@@ -30,29 +30,32 @@ const (
 	// next GET, whoever sent it. List pages and the responses of creates and updates are no polls,
 	// so they neither cause nor excuse a violation.
 	//
-	// The program's own Get just before a Wait counts: use WaitOptions.OnStatus instead. It may be a
-	// false positive only if two processes share a key over a socket and one of them continues
+	// The program's own Get just before a Wait counts: use WaitOptions.OnStatus instead. It may be
+	// a false positive only if two processes share a key over a socket and one of them continues
 	// with Resume or Wait, because nothing shows that this is another worker: give it its own key.
 	ViolationPoll ViolationKind = "poll"
-	// ViolationCredential: an Authorization header was sent to storage. It is never a false positive.
+	// ViolationCredential: an Authorization header was sent to storage. It is never a false
+	// positive.
 	ViolationCredential ViolationKind = "credential"
 	// ViolationRepeat: a client created a meeting, member or project again, with the same body,
-	// although the first create may have taken effect: it got a 5xx, lost its connection, or did not
-	// wait for the response. Creates with an external_id are safe to repeat, and so are all other
-	// requests. A list page of the meetings, members or projects in between excuses the next create
-	// of one. It may be a false positive if two of the same are wanted, as two members of one name.
+	// although the first create may have taken effect: it got a 5xx, lost its connection, or did
+	// not wait for the response. Creates with an external_id are safe to repeat, and so are all
+	// other requests. A list page of the meetings, members or projects in between excuses the next
+	// create of one. It may be a false positive if two of the same are wanted, as two members of
+	// one name.
 	ViolationRepeat ViolationKind = "repeat"
-	// ViolationUploadURL: a client requested an upload URL for a meeting that has its audio, although
-	// the service had rejected two such requests for that reason. A poll that shows the meeting as
-	// created starts the count again. It may be a false positive if three goroutines of a client
-	// continue one meeting with Resume at the same time.
+	// ViolationUploadURL: a client requested an upload URL for a meeting that has its audio,
+	// although the service had rejected two such requests for that reason. A poll that shows the
+	// meeting as created starts the count again. It may be a false positive if three goroutines of
+	// a client continue one meeting with Resume at the same time.
 	ViolationUploadURL ViolationKind = "upload_url"
-	// ViolationContentType: a request to the API had a body that was not sent as application/json, or
-	// that claimed a Content-Encoding. The fake reads it as JSON anyway. It is never a false positive.
+	// ViolationContentType: a request to the API had a body that was not sent as application/json,
+	// or that claimed a Content-Encoding. The fake reads it as JSON anyway. It is never a false
+	// positive.
 	ViolationContentType ViolationKind = "content_type"
-	// ViolationOpenBody: when the Server was closed, a client had neither read a response to its end
-	// nor closed it, and did not within a tenth of a second. Only in-memory clients are watched for
-	// it. It may be a false positive if the program still works when its test ends.
+	// ViolationOpenBody: when the Server was closed, a client had neither read a response to its
+	// end nor closed it, and did not within a tenth of a second. Only in-memory clients are watched
+	// for it. It may be a false positive if the program still works when its test ends.
 	ViolationOpenBody ViolationKind = "open_body"
 )
 
@@ -68,8 +71,7 @@ var remedies = map[ViolationKind]string{
 	ViolationOpenBody:    "read each response to its end, or close its Body",
 }
 
-// Violation is something a client did that the service asks it not to do.
-// It holds no secrets.
+// Violation is something a client did that the service asks it not to do. It holds no secrets.
 type Violation struct {
 	Kind       ViolationKind     `json:"kind"`
 	At         time.Time         `json:"at"`            // of the request
@@ -98,8 +100,8 @@ func (v Violation) line(requests string) string {
 	return text
 }
 
-// Violations returns the violations so far, at most a thousand, in the order in which the
-// audit noticed them.
+// Violations returns the violations so far, at most a thousand, in the order in which the audit
+// noticed them.
 func (s *Server) Violations() []Violation { return s.audit.after(0) }
 
 // meeting names the meeting of a violation as people know it.

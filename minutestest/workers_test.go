@@ -92,8 +92,8 @@ func TestAudit_DoesNotBlameAKilledProcessAndItsSuccessor(t *testing.T) {
 	})
 }
 
-// While the requests of two workers of one program for an upload URL fail, another program uploads. So each of the
-// two gets the error that the meeting has its audio, once.
+// While the requests of two workers of one program for an upload URL fail, another program uploads.
+// So each of the two gets the error that the meeting has its audio, once.
 func TestAudit_DoesNotBlameTwoWorkersWhoComeTooLate(t *testing.T) {
 	t.Parallel()
 	for name, work := range map[string]func(ctx context.Context, client *minutes.Client, id string) error{

@@ -6,17 +6,16 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// DefaultWorld returns the World of a [Server] without [WithWorld]: the
-// organisation org_acme with the keys
+// DefaultWorld returns the World of a [Server] without [WithWorld]: the organisation org_acme with
+// the keys
 //
 //	key_ci   of the integration int_ci
 //	key_ada  of Ada Lovelace, an administrator
 //	key_ben  of Ben Okafor, who is no administrator
 //
-// all with every scope, a member in each status, two projects and an archived
-// one, two templates, a few terms of vocabulary, and a quota of 1,000 credits, one
-// for each set of minutes, and 360,000 seconds. Each call returns a
-// new World, which you may change.
+// all with every scope, a member in each status, two projects and an archived one, two templates, a
+// few terms of vocabulary, and a quota of 1,000 credits, one for each set of minutes, and 360,000
+// seconds. Each call returns a new World, which you may change.
 func DefaultWorld() World {
 	return World{
 		Stages: Stages{Prepare: 20 * time.Millisecond, Transcribe: 50 * time.Millisecond, Write: 50 * time.Millisecond},

@@ -9,8 +9,8 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// World is what a fake begins with: organisations with their people, keys and settings. It has
-// the same form in Go and as JSON. Everything but ids, and the secrets of keys, may be left out.
+// World is what a fake begins with: organisations with their people, keys and settings. It has the
+// same form in Go and as JSON. Everything but ids, and the secrets of keys, may be left out.
 type World struct {
 	Stages        Stages         `json:"stages,omitzero"`
 	Organisations []Organisation `json:"organisations"`
@@ -84,8 +84,8 @@ type Project struct {
 	Archived bool   `json:"archived,omitempty"`
 }
 
-// Template shapes minutes. Of several, the first with IsDefault is the default; of several
-// without, the first.
+// Template shapes minutes. Of several, the first with IsDefault is the default; of several without,
+// the first.
 type Template struct {
 	ID          string `json:"id"`               // begins with tpl_
 	Name        string `json:"name,omitempty"`   // "": the id

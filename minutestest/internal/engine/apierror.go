@@ -6,8 +6,7 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// apiError is the error response of an operation. Those without details are
-// made once.
+// apiError is the error response of an operation. Those without details are made once.
 type apiError struct {
 	status  int
 	code    minutes.ErrorCode
@@ -15,8 +14,7 @@ type apiError struct {
 	details any // fieldDetails, holderDetails or nil
 }
 
-// fieldDetails are the details of a faulty body: its fields at fault, which
-// may be none.
+// fieldDetails are the details of a faulty body: its fields at fault, which may be none.
 type fieldDetails struct {
 	Fields  []string `json:"fields"`
 	Invalid []string `json:"invalid,omitempty"` // of INVALID_SHARED_WITH

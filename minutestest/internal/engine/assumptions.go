@@ -7,9 +7,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// This file holds every value that the API reference leaves open and this service
-// had to choose, with the number of the decision. Package minutestest documents all
-// decisions. The real service may differ in each.
+// This file holds every value that the API reference leaves open and this service had to choose,
+// with the number of the decision. Package minutestest documents all decisions. The real service
+// may differ in each.
 const (
 	// D2: visibility of a meeting created without one.
 	defaultIntegrationVisibility = minutes.VisibilityOrganisation
@@ -53,8 +53,7 @@ const (
 // D11: the types that are processed, beside audio/* and video/*.
 var otherAudioTypes = []string{"application/ogg"}
 
-// D24: the template of an organisation that has none. It is the default
-// (D25).
+// D24: the template of an organisation that has none. It is the default (D25).
 var standardTemplate = world.Template{ID: "tpl_standard", Name: "Standard minutes", Source: "service", IsDefault: true}
 
 // The time that a meeting spends in each stage, unless a World or a script sets another.

@@ -13,8 +13,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// TestKeys is section 5 of the interface with D6 and D18: which keys work,
-// and what the others return, in its order.
+// TestKeys is section 5 of the interface with D6 and D18: which keys work, and what the others
+// return, in its order.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	from := func(addr string) func(*http.Request) { return func(r *http.Request) { r.RemoteAddr = addr } }
@@ -80,8 +80,7 @@ func TestKeys(t *testing.T) {
 				tc.req = func(*http.Request) {}
 			}
 			s.do(tc.key, "GET /v1/meetings", "", tc.req).is(tc.status, tc.code)
-			// Unknown paths and methods come after all of the key's errors
-			// except the scope.
+			// Unknown paths and methods come after all of the key's errors except the scope.
 			if tc.status != 200 && tc.code != "INSUFFICIENT_SCOPE" {
 				s.do(tc.key, "GET /nowhere", "", tc.req).is(tc.status, tc.code)
 				s.do(tc.key, "DELETE /v1/meetings", "", tc.req).is(tc.status, tc.code)
@@ -93,8 +92,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestScopes asks every route with a key that has every scope but the one it
-// needs, and then with that one alone.
+// TestScopes asks every route with a key that has every scope but the one it needs, and then with
+// that one alone.
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	all := []string{"employees:read", "employees:write", "meetings:read", "meetings:write", "meetings:delete", "minutes:read"}
@@ -128,8 +127,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// TestUpdateWhileRunning changes keys, people and the organisation under a
-// caller's feet.
+// TestUpdateWhileRunning changes keys, people and the organisation under a caller's feet.
 func TestUpdateWhileRunning(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

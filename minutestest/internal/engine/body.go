@@ -13,8 +13,8 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// form is the JSON object in a request's body, with the faults found in it. A field that is null
-// is absent, and unknown fields are ignored (D5).
+// form is the JSON object in a request's body, with the faults found in it. A field that is null is
+// absent, and unknown fields are ignored (D5).
 type form struct {
 	unreadable *apiError // the body is not a JSON object
 	fields     map[string]json.RawMessage
@@ -40,8 +40,7 @@ func (c *call) readForm() *form {
 	return f
 }
 
-// fault records that a field is at fault: for a specific reason, or, with nil, for
-// INVALID_REQUEST.
+// fault records that a field is at fault: for a specific reason, or, with nil, for INVALID_REQUEST.
 func (f *form) fault(name string, specific *apiError) {
 	if !slices.Contains(f.bad, name) {
 		f.bad = append(f.bad, name)
@@ -137,8 +136,8 @@ func longer(s string, limit int) bool {
 	return len(s) > limit && utf8.RuneCountInString(s) > limit
 }
 
-// Dates and times of day are kept as the API writes them, YYYY-MM-DD and HH:MM. In this form,
-// texts compare as the dates and times that they are.
+// Dates and times of day are kept as the API writes them, YYYY-MM-DD and HH:MM. In this form, texts
+// compare as the dates and times that they are.
 
 // validDate reports whether s is a calendar date as YYYY-MM-DD.
 func validDate(s string) bool {

@@ -34,8 +34,8 @@ func (c *call) createMeeting() (any, *apiError) {
 	return m.json(), nil
 }
 
-// newMeeting returns the meeting that a body describes, and the members in its shared_with, for
-// any visibility.
+// newMeeting returns the meeting that a body describes, and the members in its shared_with, for any
+// visibility.
 func (c *call) newMeeting(f *form) (m *meeting, shared []string) {
 	m = &meeting{status: minutes.StatusCreated, creator: c.caller.id, visibility: c.org.defaultVisibility(c.caller.id), created: c.now, updated: c.now}
 	m.title, _ = f.trimmed("title", maxTitle, true)

@@ -5,12 +5,11 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// StoragePut is the operation of a PUT to storage, which is not in the route
-// table of the API. Every request below /storage/ has it, with any method.
+// StoragePut is the operation of a PUT to storage, which is not in the route table of the API.
+// Every request below /storage/ has it, with any method.
 const StoragePut = route.Upload
 
-// Exchange describes one request and its response. Fields that do not apply
-// are zero.
+// Exchange describes one request and its response. Fields that do not apply are zero.
 type Exchange struct {
 	Operation route.Operation   // "" for a path or a method the interface does not have
 	Status    int               // of the response
@@ -25,9 +24,9 @@ type Exchange struct {
 	MeetingID  string // the meeting in the path, or the one created or returned by a create
 	ExternalID string // the external id in the body of a create or the query of a list
 
-	// MeetingStatus is the meeting's status as this request found it: the one
-	// that a GET showed, or the one before an upload URL was requested. It is set
-	// if the caller was allowed to see the meeting.
+	// MeetingStatus is the meeting's status as this request found it: the one that a GET showed, or
+	// the one before an upload URL was requested. It is set if the caller was allowed to see the
+	// meeting.
 	MeetingStatus minutes.Status
 
 	Body []byte // the JSON body of the request, as far as it was read

@@ -14,8 +14,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// acme is an organisation with every kind of caller: Ada, an administrator;
-// Bob and Cy, members; an integration; and people who cannot sign in.
+// acme is an organisation with every kind of caller: Ada, an administrator; Bob and Cy, members; an
+// integration; and people who cannot sign in.
 func acme() world.Organisation {
 	return world.Organisation{
 		ID: "org_acme", Name: "Acme",
@@ -82,8 +82,7 @@ type response struct {
 	x Exchange
 }
 
-// do sends one request. what is method and target, as in "GET /v1/meetings";
-// key "" sends none.
+// do sends one request. what is method and target, as in "GET /v1/meetings"; key "" sends none.
 func (s *rig) do(key, what, body string, change ...func(*http.Request)) *response {
 	method, target, _ := strings.Cut(what, " ")
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
@@ -106,8 +105,8 @@ func (r *response) json() map[string]any {
 	return v
 }
 
-// field returns one field of the response's object as a string, numbers and
-// null as JSON writes them.
+// field returns one field of the response's object as a string, numbers and null as JSON writes
+// them.
 func (r *response) field(name string) string {
 	r.t.Helper()
 	switch v := r.json()[name].(type) {
@@ -161,8 +160,7 @@ func (r *response) storage(status int, code string) *response {
 	return r
 }
 
-// create makes a meeting and returns its id. fields are JSON members beside
-// title and date.
+// create makes a meeting and returns its id. fields are JSON members beside title and date.
 func (s *rig) create(key, fields string) string {
 	s.t.Helper()
 	if fields != "" {

@@ -42,8 +42,8 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request) Exchange {
 	return c.x
 }
 
-// result checks in the order of D6, D18 and D25: the key first, then the path, then everything
-// that the operation checks itself.
+// result checks in the order of D6, D18 and D25: the key first, then the path, then everything that
+// the operation checks itself.
 func (c *call) result() (any, *apiError) {
 	found, id, allow := lookUp(c.r)
 	c.x.MeetingID = id

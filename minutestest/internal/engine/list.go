@@ -57,8 +57,8 @@ func (c *call) listing(q url.Values) (l listing, err *apiError) {
 	return l, nil
 }
 
-// page returns one page of size meetings, newest first. A list shows the meetings that existed
-// when it began.
+// page returns one page of size meetings, newest first. A list shows the meetings that existed when
+// it began.
 func (c *call) page(l listing, size int) pageJSON {
 	o, at := c.org, l.position
 	if at.before == 0 {

@@ -128,8 +128,8 @@ func TestShortPages(t *testing.T) {
 	assert.Equal(t, want, ids)
 }
 
-// TestList_IsStableAmidChanges walks a list in pages of 7 while others create and delete between two
-// pages: none that stayed is repeated or skipped, with and without filters (D7).
+// TestList_IsStableAmidChanges walks a list in pages of 7 while others create and delete between
+// two pages: none that stayed is repeated or skipped, with and without filters (D7).
 func TestList_IsStableAmidChanges(t *testing.T) {
 	t.Parallel()
 	for _, query := range []string{"limit=7", "limit=7&date_from=2026-03-01&date_to=2026-03-02"} {

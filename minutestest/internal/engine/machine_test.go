@@ -37,8 +37,8 @@ func (s *rig) history(id string, start time.Time) string {
 	return out
 }
 
-// Section 3 with D12, D13, D23 and D25: the way into each end state, the
-// content that can be fetched there, and the cost.
+// Section 3 with D12, D13, D23 and D25: the way into each end state, the content that can be
+// fetched there, and the cost.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -122,8 +122,8 @@ func TestCredits_GoToFirstFinishedMinutes(t *testing.T) {
 	})
 }
 
-// TestReservation is D23: seconds are set aside when the audio arrives and
-// shown as taken when transcription completes; D25: deleting gives them back.
+// TestReservation is D23: seconds are set aside when the audio arrives and shown as taken when
+// transcription completes; D25: deleting gives them back.
 func TestReservation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -157,8 +157,7 @@ func TestReservation(t *testing.T) {
 	})
 }
 
-// TestTopUp: at next_reset_at the period's quota is back, between what fell
-// due before and after.
+// TestTopUp: at next_reset_at the period's quota is back, between what fell due before and after.
 func TestTopUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // the bubble begins at 2000-01-01T00:00Z
@@ -205,8 +204,8 @@ func TestReindex(t *testing.T) {
 	}
 }
 
-// TestRelease_LetsTheRestOfTheStagePass: a hold neither shortens a stage nor
-// makes it longer than the hold itself.
+// TestRelease_LetsTheRestOfTheStagePass: a hold neither shortens a stage nor makes it longer than
+// the hold itself.
 func TestRelease_LetsTheRestOfTheStagePass(t *testing.T) {
 	t.Parallel()
 	for held, history := range map[time.Duration]string{ // in transcribing, which takes 20 seconds

@@ -181,9 +181,9 @@ func (o *organisation) describe(m *meeting) world.Meeting {
 	return all
 }
 
-// Changes returns the meetings of all organisations that changed after since, newest first, at
-// most limit. All have changed after 0. total is the number of all
-// meetings; next is the since of the next call, until a Reset.
+// Changes returns the meetings of all organisations that changed after since, newest first, at most
+// limit. All have changed after 0. total is the number of all meetings; next is the since of the
+// next call, until a Reset.
 func (s *Service) Changes(since uint64, limit int) (list []world.Meeting, total int, next uint64) {
 	st := s.state.Load()
 	st.lock()

@@ -10,8 +10,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// organisation is one organisation and its meetings. No id or reference reaches across two of
-// them. The state's lock guards it.
+// organisation is one organisation and its meetings. No id or reference reaches across two of them.
+// The state's lock guards it.
 type organisation struct {
 	state              *state
 	world.Organisation // complete; of its quota, only quota counts
@@ -39,9 +39,8 @@ func (o *organisation) settings() world.Organisation {
 	return all
 }
 
-// complete returns a copy of an organisation in which everything that was left out has its
-// default. The API shows no member, project or template without a name: one that was left out is
-// the id.
+// complete returns a copy of an organisation in which everything that was left out has its default.
+// The API shows no member, project or template without a name: one that was left out is the id.
 func complete(from *world.Organisation) world.Organisation {
 	o := *from
 	o.Meetings = nil
@@ -99,8 +98,8 @@ func (o *organisation) defaultTemplate() *world.Template {
 	return &o.Templates[0]
 }
 
-// byEmail returns the member with an address, or nil. Addresses are compared without regard to
-// case (D16).
+// byEmail returns the member with an address, or nil. Addresses are compared without regard to case
+// (D16).
 func (o *organisation) byEmail(email string) *world.Member {
 	for i := range o.Members {
 		if m := &o.Members[i]; email != "" && strings.EqualFold(m.Email, email) {

@@ -56,8 +56,8 @@ func lookUp(r *http.Request) (found *route.Route, meetingID string, allow []stri
 	return nil, meetingID, allow
 }
 
-// match reports whether an escaped path is that of a route, and returns the meeting named in it.
-// An id may hold anything, an escaped slash included.
+// match reports whether an escaped path is that of a route, and returns the meeting named in it. An
+// id may hold anything, an escaped slash included.
 func match(pattern, path string) (meetingID string, ok bool) {
 	before, after, hasID := strings.Cut(pattern, route.Param)
 	if !hasID {

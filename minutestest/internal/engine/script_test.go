@@ -12,8 +12,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// TestScript_CanBeReplaced: a recording that was to be rejected, and now is not,
-// takes its seconds as any other does (D23).
+// TestScript_CanBeReplaced: a recording that was to be rejected, and now is not, takes its seconds
+// as any other does (D23).
 func TestScript_CanBeReplaced(t *testing.T) {
 	t.Parallel()
 	for seconds, want := range map[int]string{7: "minutes_ready", 11: "transcribe_blocked"} {
@@ -33,8 +33,8 @@ func TestScript_CanBeReplaced(t *testing.T) {
 	}
 }
 
-// Seconds are given back once, however a recording fails (D23, D25), and a
-// meeting deleted in progress costs nothing more.
+// Seconds are given back once, however a recording fails (D23, D25), and a meeting deleted in
+// progress costs nothing more.
 func TestReservation_IsReleasedOnce(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(s *rig, id string){
@@ -76,8 +76,7 @@ func TestReservation_IsReleasedOnce(t *testing.T) {
 	}
 }
 
-// TestUpdate_ChangesNothingOnError: also not what change wrote into what it was
-// given.
+// TestUpdate_ChangesNothingOnError: also not what change wrote into what it was given.
 func TestUpdate_ChangesNothingOnError(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -95,7 +94,8 @@ func TestUpdate_ChangesNothingOnError(t *testing.T) {
 	assert.Equal(t, vocabulary, s.do("ci", "GET /v1/vocabulary", "").Body.String())
 }
 
-// Each field comes from the narrowest script that sets it: by id, by external id, by title, for all.
+// Each field comes from the narrowest script that sets it: by id, by external id, by title, for
+// all.
 func TestScript_NarrowestWins(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)

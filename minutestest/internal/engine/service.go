@@ -63,8 +63,8 @@ type state struct {
 	orgs      []*organisation
 }
 
-// New returns a service that holds cfg's World, or an error that names the path of each mistake
-// in it.
+// New returns a service that holds cfg's World, or an error that names the path of each mistake in
+// it.
 func New(cfg Config) (*Service, error) {
 	s := &Service{}
 	return s, s.Reset(cfg)
@@ -90,8 +90,8 @@ func (s *Service) Reset(cfg Config) error {
 	return nil
 }
 
-// now is the service's time in UTC, without a monotonic reading: requests from inside and outside
-// a synctest bubble share only the wall clock.
+// now is the service's time in UTC, without a monotonic reading: requests from inside and outside a
+// synctest bubble share only the wall clock.
 func (st *state) now() time.Time {
 	return time.Now().Round(0).UTC().Add(time.Duration(st.ahead.Load()))
 }
@@ -99,9 +99,9 @@ func (st *state) now() time.Time {
 // Now returns the service's time.
 func (s *Service) Now() time.Time { return s.state.Load().now() }
 
-// AdvanceClock moves the service's time on by d, and returns the new time. What falls due
-// meanwhile has happened at its own time: upload URLs and keys expire, quotas are topped up, and
-// meetings progress. A d below zero changes nothing, because time never goes back.
+// AdvanceClock moves the service's time on by d, and returns the new time. What falls due meanwhile
+// has happened at its own time: upload URLs and keys expire, quotas are topped up, and meetings
+// progress. A d below zero changes nothing, because time never goes back.
 func (s *Service) AdvanceClock(d time.Duration) time.Time {
 	st := s.state.Load()
 	st.ahead.Add(int64(max(d, 0)))

@@ -15,8 +15,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// TestAdvanceClock_LetsEverythingFallDue: a week passes at once, for meetings, upload URLs, keys and
-// quotas alike, and each transition has its own time.
+// TestAdvanceClock_LetsEverythingFallDue: a week passes at once, for meetings, upload URLs, keys
+// and quotas alike, and each transition has its own time.
 func TestAdvanceClock_LetsEverythingFallDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // which begins at 2000-01-01T00:00Z
@@ -114,8 +114,8 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-// TestSeed_RepeatsIDsAndCursors: URLs differ in date and signature alone, and the ids of meetings do
-// not depend on how many errors there were.
+// TestSeed_RepeatsIDsAndCursors: URLs differ in date and signature alone, and the ids of meetings
+// do not depend on how many errors there were.
 func TestSeed_RepeatsIDsAndCursors(t *testing.T) {
 	t.Parallel()
 	signature := regexp.MustCompile(`(X-Amz-Date|X-Amz-Credential|X-Amz-Signature)=[^&]*`)

@@ -17,9 +17,8 @@ const (
 	storageTime    = "20060102T150405Z"
 )
 
-// presign returns path and query of an upload URL, in the style of S3. The
-// signature covers the method, every byte of path and query, and the content
-// type.
+// presign returns path and query of an upload URL, in the style of S3. The signature covers the
+// method, every byte of path and query, and the content type.
 func (st *state) presign(org, meeting, contentType string, now time.Time) string {
 	path := storagePath + url.PathEscape(org) + "/" + url.PathEscape(meeting)
 	query := "X-Amz-Algorithm=AWS4-HMAC-SHA256" +
@@ -34,8 +33,7 @@ func (st *state) sign(path, query, contentType string) string {
 	return hex.EncodeToString(st.ids.mac("upload", path, query, contentType))
 }
 
-// signed reports whether presign made u, byte for byte, for this content type,
-// and when it expires.
+// signed reports whether presign made u, byte for byte, for this content type, and when it expires.
 func (st *state) signed(u *url.URL, contentType string) (expires time.Time, ok bool) {
 	query, signature, found := strings.Cut(u.RawQuery, signatureParam)
 	if !found || !hmac.Equal([]byte(signature), []byte(st.sign(u.EscapedPath(), query, contentType))) {
@@ -58,8 +56,8 @@ func storedIn(u *url.URL) (org, meeting string) {
 
 func isStorage(u *url.URL) bool { return strings.HasPrefix(u.Path, storagePath) }
 
-// mediaType returns the bare type of a content type, in lower case. ok is false if s is none, or
-// if a header cannot repeat it byte for byte.
+// mediaType returns the bare type of a content type, in lower case. ok is false if s is none, or if
+// a header cannot repeat it byte for byte.
 func mediaType(s string) (bare string, ok bool) {
 	bare, _, err := mime.ParseMediaType(s)
 	kind, subtype, _ := strings.Cut(bare, "/")

@@ -54,8 +54,8 @@ func (e *storageError) xml(requestID string) string {
 		"<RequestId>" + requestID + "</RequestId><HostId>minutes-storage</HostId></Error>"
 }
 
-// put takes a recording. It checks everything that it can before it reads the
-// first byte, so that a client that expects 100-continue sends none in vain.
+// put takes a recording. It checks everything that it can before it reads the first byte, so that a
+// client that expects 100-continue sends none in vain.
 func (st *state) put(r *http.Request, x *Exchange) (etag string, err *storageError) {
 	if r.Method != http.MethodPut {
 		return "", errStorageMethod

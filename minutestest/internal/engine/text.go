@@ -13,8 +13,8 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// speech is what is said in a meeting without a script. It has no names, because only minutes
-// have any (section 1 of the API reference).
+// speech is what is said in a meeting without a script. It has no names, because only minutes have
+// any (section 1 of the API reference).
 var speech = []string{
 	"Good morning, everybody is here, so we can begin. Today's subject is %s.",
 	"Since last time the groundwork is finished, and the first results look solid.",
@@ -55,8 +55,8 @@ func (o *organisation) anonymous(text string) string {
 	return text
 }
 
-// correct replaces the variants in text by their terms, as whole words and in any case. If
-// variants overlap, the longest counts.
+// correct replaces the variants in text by their terms, as whole words and in any case. If variants
+// overlap, the longest counts.
 func correct(text string, vocabulary []minutes.VocabularyEntry) string {
 	terms, variants := map[string]string{}, []string{}
 	for _, e := range vocabulary {
@@ -90,8 +90,7 @@ func wordEdge(c byte) string {
 // fact is a line of minutes: a name, and what there is to say about it.
 type fact struct{ name, text string }
 
-// minutes writes m's minutes in both formats. Once written, they do not follow a later title
-// (D25).
+// minutes writes m's minutes in both formats. Once written, they do not follow a later title (D25).
 func (o *organisation) minutes(m *meeting) (markdown, htmlText string) {
 	shape := m.template
 	if t := o.Template(m.template); t != nil {

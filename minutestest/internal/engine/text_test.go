@@ -162,8 +162,8 @@ func TestMinutes(t *testing.T) {
 	}
 }
 
-// TestMinutes_FollowScript: who speaks is named by the label, whoever that is, and a format that the
-// script leaves out is written from its transcript.
+// TestMinutes_FollowScript: who speaks is named by the label, whoever that is, and a format that
+// the script leaves out is written from its transcript.
 func TestMinutes_FollowScript(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// action is a call of the test or program that changed the service: Script,
-// Update, Advance or Release. The inspector shows it beside the requests.
+// action is a call of the test or program that changed the service: Script, Update, Advance or
+// Release. The inspector shows it beside the requests.
 type action struct {
 	N         int      `json:"n"` // from 1
 	At        Millis   `json:"at"`
@@ -71,8 +71,8 @@ func (i *Inspector) Did(name, meetingID string, changes ...string) {
 	i.actions.add(action{At: MillisOf(i.source.Engine().Now()), After: i.source.Arrived(), Name: name, MeetingID: meetingID, Changes: changes})
 }
 
-// Changes names the settings in which two states of an organisation differ. It shows no value, which
-// may be a secret.
+// Changes names the settings in which two states of an organisation differ. It shows no value,
+// which may be a secret.
 func Changes(before, after world.Organisation) string {
 	var names []string
 	a, b := reflect.ValueOf(before), reflect.ValueOf(after)

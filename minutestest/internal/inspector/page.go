@@ -1,5 +1,5 @@
-// Package inspector is the page that shows what the service saw, live or after
-// a test: one HTML document that loads nothing from elsewhere.
+// Package inspector is the page that shows what the service saw, live or after a test: one HTML
+// document that loads nothing from elsewhere.
 //
 // What it shows is whatever a client has sent. The page makes text of it and nothing else, and its
 // Content-Security-Policy leaves no other way.
@@ -36,8 +36,8 @@ func assemble() (head, tail, policy string) {
 		script.WriteString(file(name))
 	}
 	style := file("style.css")
-	// Styles and scripts are named by their hashes: nothing that gets into the
-	// page by mistake runs. With trusted types, text cannot become markup.
+	// Styles and scripts are named by their hashes: nothing that gets into the page by mistake
+	// runs. With trusted types, text cannot become markup.
 	policy = fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
 		hash(style), hash(script.String()))
 	page := strings.NewReplacer("{{policy}}", policy, "{{style}}", style, "{{script}}", script.String()).Replace(file("page.html"))
@@ -72,8 +72,8 @@ func servePage(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, head+tail)
 }
 
-// write writes the page as one file that needs no server. Details are what a click opens, by the path
-// that the live page would ask for.
+// write writes the page as one file that needs no server. Details are what a click opens, by the
+// path that the live page would ask for.
 func write(w io.Writer, state any, details iter.Seq2[string, any]) error {
 	out := bufio.NewWriter(w)
 	_, _ = out.WriteString(head)

@@ -34,8 +34,7 @@ func TestPolicy(t *testing.T) {
 	assert.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 }
 
-// The page contains nothing that the policy rejects, and nothing that turns
-// text into markup.
+// The page contains nothing that the policy rejects, and nothing that turns text into markup.
 func TestPage_ScriptsObeyPolicy(t *testing.T) {
 	t.Parallel()
 	for _, name := range scripts {
