@@ -121,24 +121,26 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 	})
 	t.Run("reattempts idempotent requests", func(t *testing.T) {
 		t.Parallel()
-		for _, test := range []struct {
-			method     string
-			idempotent bool
-			status     int
-			attempts   int
-		}{
-			{"GET", false, 503, 3}, {"PUT", false, 503, 1}, {"POST", false, 500, 1}, {"DELETE", false, 502, 1}, {"POST", false, 429, 3},
-			{"PUT", true, 503, 3}, {"POST", true, 500, 3}, {"GET", false, 404, 1},
-		} {
-			heard := new(events)
-			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithMaxRetries(2), minutes.WithObserver(heard.observe),
-				minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(testkit.Canned(test.status, ""))}))
-			require.NoError(t, err)
-			testkit.RequireStatus(t, errorOf(client.Do(t.Context(), minutes.Request{Method: test.method, Path: "/v1/x", Idempotent: test.idempotent}, nil)), test.status)
-			attempts := heard.all()
-			require.Len(t, attempts, test.attempts, "%+v", test)
-			require.Equal(t, minutes.OpDo, attempts[0].Operation)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			for _, test := range []struct {
+				method     string
+				idempotent bool
+				status     int
+				attempts   int
+			}{
+				{"GET", false, 503, 3}, {"PUT", false, 503, 1}, {"POST", false, 500, 1}, {"DELETE", false, 502, 1}, {"POST", false, 429, 3},
+				{"PUT", true, 503, 3}, {"POST", true, 500, 3}, {"GET", false, 404, 1},
+			} {
+				heard := new(events)
+				client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithMaxRetries(2), minutes.WithObserver(heard.observe),
+					minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(testkit.Canned(test.status, ""))}))
+				require.NoError(t, err)
+				testkit.RequireStatus(t, errorOf(client.Do(t.Context(), minutes.Request{Method: test.method, Path: "/v1/x", Idempotent: test.idempotent}, nil)), test.status)
+				attempts := heard.all()
+				require.Len(t, attempts, test.attempts, "%+v", test)
+				require.Equal(t, minutes.OpDo, attempts[0].Operation)
+			}
+		})
 	})
 }
 
