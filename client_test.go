@@ -2,23 +2,15 @@ package minutes_test
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/jarcoal/httpmock"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -196,15 +188,6 @@ func TestClient_SendsNothingIfContextIsDone(t *testing.T) {
 	}
 }
 
-// A Client starts no goroutine that someone would have to stop: the bubble would wait for it.
-func TestNew_StartsNoGoroutine(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		_, err := testkit.New("https://minutes.example", testkit.Key)
-		require.NoError(t, err)
-	})
-}
-
 // The interface may grow: unknown fields, states and codes do no harm.
 func TestClient_AcceptsResponsesOfLaterInterface(t *testing.T) {
 	t.Parallel()
@@ -286,94 +269,6 @@ func TestClient_WithoutNewReturnsErrors(t *testing.T) {
 	_, err = new(minutes.MeetingsService).Get(t.Context(), "mtg_1")
 	require.EqualError(t, err, "minutes: Client: must be made by New")
 }
-
-// dropped is a connection that loses all bytes without a sign, once lose is true.
-type dropped struct {
-	net.Conn
-	lose   *atomic.Bool
-	closed chan struct{}
-}
-
-func (d *dropped) Write(p []byte) (int, error) {
-	if d.lose.Load() {
-		return len(p), nil
-	}
-	return d.Conn.Write(p)
-}
-
-func (d *dropped) Read(p []byte) (int, error) {
-	n, err := d.Conn.Read(p)
-	if d.lose.Load() {
-		<-d.closed
-		return 0, net.ErrClosed
-	}
-	return n, err
-}
-
-func (d *dropped) Close() error {
-	close(d.closed)
-	return d.Conn.Close()
-}
-
-// After an HTTP/2 connection is lost silently, a call takes no longer than the pings that detect
-// the loss.
-func TestClient_RecoversFromDroppedHTTP2Connection(t *testing.T) {
-	t.Parallel()
-	certified := httptest.NewTLSServer(nil)
-	certified.Close()
-	synctest.Test(t, func(t *testing.T) {
-		conns := make(chan net.Conn, 10)
-		srv := &http.Server{
-			TLSConfig: &tls.Config{Certificates: certified.TLS.Certificates, NextProtos: []string{"h2"}},
-			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				assert.Equal(t, 2, r.ProtoMajor)
-				_, _ = io.WriteString(w, `{"credits_remaining":1,"transcribe_seconds_remaining":1}`)
-			}),
-			ErrorLog: log.New(io.Discard, "", 0),
-		}
-		served := make(chan error)
-		go func() { served <- srv.ServeTLS(pipes(conns), "", "") }()
-		var dials atomic.Int32
-		lose := new(atomic.Bool) // of the first connection
-		tr := http.DefaultTransport.(*http.Transport).Clone()
-		tr.TLSClientConfig = &tls.Config{RootCAs: certified.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
-		tr.DialContext = func(context.Context, string, string) (net.Conn, error) {
-			near, far := net.Pipe()
-			conns <- far
-			if dials.Add(1) > 1 {
-				return near, nil
-			}
-			return &dropped{near, lose, make(chan struct{})}, nil
-		}
-		c, err := testkit.New("https://example.com", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}))
-		require.NoError(t, err)
-		_, err = c.Usage.Get(t.Context())
-		require.NoError(t, err)
-		lose.Store(true)
-		start := time.Now()
-		_, err = c.Usage.Get(t.Context())
-		require.NoError(t, err)
-		require.Less(t, time.Since(start), time.Minute)
-		require.EqualValues(t, 2, dials.Load())
-		tr.CloseIdleConnections()
-		require.NoError(t, srv.Close())
-		require.ErrorIs(t, <-served, http.ErrServerClosed)
-	})
-}
-
-// pipes is a listener for the ends of pipes.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	if conn, ok := <-p; ok {
-		return conn, nil
-	}
-	return nil, net.ErrClosed
-}
-
-func (p pipes) Close() error { close(p); return nil }
-
-func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // If a proxy rejects the Client, the error names the proxy without its password. It is not a
 // rejected key.

@@ -140,22 +140,6 @@ func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
 	}
 }
 
-func TestCreate_FindsItsOwnMeetingAfterLostResponse(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.LoseResponse(), minutestest.Truncate(3), minutestest.BadGateway().AfterEffect())
-		c := testkit.Client(srv)
-		m, created, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Once", Date: "2026-11-20", ExternalID: "crm/1"})
-		require.NoError(t, err)
-		require.False(t, created, "the last response says so")
-		page, err := c.Meetings.List(t.Context(), nil)
-		require.NoError(t, err)
-		require.Len(t, page.Meetings, 1)
-		require.Equal(t, m.ID, page.Meetings[0].ID)
-	})
-}
-
 // A book is a listing by cursor: each page is a list of ids and, after a ">", the next cursor. It
 // records the queries of the requests.
 type book struct {
@@ -264,31 +248,6 @@ func TestAll_RequestsPagesWhenNeeded(t *testing.T) {
 	require.Equal(t, b.queries[0], b.queries[2])
 }
 
-// All copies its parameters. A sequence can be used several times, also within itself.
-func TestAll_CopiesParameters(t *testing.T) {
-	t.Parallel()
-	b := &book{pages: map[string]string{"": "a>2", "2": "b"}}
-	client := b.client(t)
-	params := &minutes.MeetingListParams{DateFrom: "2026-01-01"}
-	all := client.Meetings.All(t.Context(), params)
-	*params = minutes.MeetingListParams{DateFrom: "1999-01-01", Cursor: "elsewhere"}
-	var ids []string
-	for outer, err := range all {
-		require.NoError(t, err)
-		for inner, err := range all {
-			require.NoError(t, err)
-			ids = append(ids, outer.ID+inner.ID)
-		}
-	}
-	require.Equal(t, []string{"aa", "ab", "ba", "bb"}, ids)
-	require.Equal(t, minutes.MeetingListParams{DateFrom: "1999-01-01", Cursor: "elsewhere"}, *params, "nor are they written to")
-	for _, query := range b.queries {
-		values, err := url.ParseQuery(query)
-		require.NoError(t, err)
-		require.Equal(t, "2026-01-01", values.Get("date_from"))
-	}
-}
-
 func TestTurns_SplitsAtLabels(t *testing.T) {
 	t.Parallel()
 	two := []minutes.Turn{{Speaker: "spk_0", Text: "Good morning."}, {Speaker: "spk_12", Text: "Morning."}}
@@ -324,25 +283,6 @@ func TestTurns_SplitsAtLabels(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestTurns_SplitsTheServicesTranscript(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv)
-		id := testkit.Uploaded(t, c, "Weekly").ID
-		_, err := c.Meetings.Wait(t.Context(), id, nil)
-		require.NoError(t, err)
-		transcript, err := c.Meetings.Transcript(t.Context(), id)
-		require.NoError(t, err)
-		turns := slices.Collect(transcript.Turns())
-		require.Len(t, turns, strings.Count(transcript.Text, "spk_"))
-		for _, turn := range turns {
-			require.Regexp(t, `^spk_\d+$`, turn.Speaker)
-			require.NotEmpty(t, turn.Text)
-		}
-	})
 }
 
 // A service may trim a reference. FindByExternalID and Create accept that meeting, FindByExternalID no

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -185,41 +184,6 @@ func TestParallel_EndsWhenLoopIsLeftWhileInputsBlock(t *testing.T) {
 	})
 }
 
-// Chance decides whether the loop sees the end or the input first.
-func TestParallel_StartsNoInputAfterItsEnd(t *testing.T) {
-	for _, leave := range []bool{false, true} {
-		for range testbase.Many(20, 2) {
-			t.Run(fmt.Sprint("leave ", leave), func(t *testing.T) {
-				eachOfMany(t, func(t *testing.T, srv *minutestest.Server, all many) {
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					inputs := make(chan string, 1)
-					inputs <- all.input(0)
-					ended := false
-					seq := func(yield func(string) bool) { channel(inputs)(yield); ended = true }
-					n := 0
-					for _, err := range all.run(ctx, seq, nil) {
-						if n++; err != nil {
-							assert.ErrorIs(t, err, context.Canceled)
-							continue
-						}
-						inputs <- "rec-1"
-						synctest.Wait()
-						if leave {
-							break
-						}
-						cancel()
-					}
-					assert.LessOrEqual(t, n, 3)
-					requireIdle(t, srv)
-					assert.True(t, ended)
-					assert.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsCreate)), 2)
-				})
-			})
-		}
-	}
-}
-
 func TestParallel_EndsIfLoopPanics(t *testing.T) {
 	eachOfMany(t, func(t *testing.T, srv *minutestest.Server, all many) {
 		inputs := slices.Values([]string{all.input(0), all.input(1), all.input(2)})
@@ -288,20 +252,6 @@ func TestWaitAll_YieldsEachIDOnce(t *testing.T) {
 			}
 		}
 		assert.Equal(t, map[string]int{"done " + good.ID: 1, "failed " + bad.ID: 1, "unusable ": 1, "gone mtg_unknown": 1}, got)
-	})
-}
-
-// With an earlier status, WaitAll fetches nothing.
-func TestWaitAll_FetchesNothingEarlier(t *testing.T) {
-	t.Parallel()
-	inBubble(t, "", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		o := &minutes.WaitOptions{Until: minutes.StatusTranscribed, Transcript: true}
-		for r, err := range c.Meetings.WaitAll(t.Context(), slices.Values([]string{m.ID}), o) {
-			require.NoError(t, err)
-			require.Nil(t, r.Minutes)
-			require.Nil(t, r.Transcript)
-		}
-		require.Empty(t, srv.Requests(minutes.OpMeetingsMinutes))
 	})
 }
 

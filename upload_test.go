@@ -193,33 +193,6 @@ func TestUpload_HoldsBackOtherUploads(t *testing.T) {
 	}
 }
 
-// The poll after a lost response keeps the interval to the polls of waits: the service has seen
-// no upload since.
-func TestUpload_SharesPollsWithWaits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		id := testkit.Waiting(t, srv)
-		source, sum := testkit.Noise(5000)
-		var c *minutes.Client
-		lost := false
-		c = testkit.Client(srv, onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
-			if lost {
-				return next.RoundTrip(req)
-			}
-			lost = true
-			ctx, cancel := context.WithCancel(t.Context())
-			_, err := c.Meetings.Wait(ctx, id, &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { cancel() }})
-			assert.ErrorIs(t, err, context.Canceled)
-			_, _ = io.CopyN(io.Discard, req.Body, 1000)
-			return nil, syscall.ECONNRESET
-		}))
-		require.NoError(t, c.Meetings.Upload(t.Context(), id, source, nil))
-		testkit.RequireArrived(t, srv, id, sum)
-		require.Len(t, srv.Requests("meetings.get"), 2)
-	})
-}
-
 // If the service cannot say whether the audio arrived, the upload fails after a minute.
 func TestUpload_GivesUpUnansweredQuestion(t *testing.T) {
 	t.Parallel()

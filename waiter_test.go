@@ -5,10 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -468,18 +466,5 @@ func TestWait_DropsAPollThatIsNoLongerNeeded(t *testing.T) {
 		polls := srv.Requests("meetings.get")
 		require.Len(t, polls, 1)
 		require.GreaterOrEqual(t, polls[0].At.Sub(began), 40*time.Second)
-	})
-}
-
-// The text of a wait's error keeps what the service sent apart from lines of the log.
-func TestWait_FailsWithoutService(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := testkit.Responding(t, func(req *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<h1>Welcome</h1>")), Request: req}, nil
-		})
-		_, err := c.Meetings.Wait(t.Context(), "mtg_1", nil)
-		require.ErrorContains(t, err, `minutes.example sent "Welcome"`)
-		require.Nil(t, asWaitError(t, err, "mtg_1").Meeting)
 	})
 }
