@@ -11,11 +11,14 @@ const margin = 2 * time.Minute // how late a meeting may appear in the list, com
 // Follower finds the meetings that are new to it, on every page that the Poller reads.
 type Follower[M any] struct {
 	p     *Poller[M]
-	ready chan struct{}
-	found []Snapshot[M]
-	err   error
+	news  chan news[M] // holds one
 	known map[string]bool
 	since time.Time // a meeting created before is not new
+}
+
+type news[M any] struct {
+	found []Snapshot[M]
+	err   error // the last news
 }
 
 // discovery decides how far the sweeps read for all followers together: from the top down to a page with nothing new and a
@@ -31,32 +34,25 @@ type discovery struct {
 func (p *Poller[M]) Follow(since time.Time) *Follower[M] {
 	p.mu.Lock()
 	defer p.unlock()
-	f := &Follower[M]{p: p, ready: make(chan struct{}, 1), known: make(map[string]bool), since: since}
+	f := &Follower[M]{p: p, news: make(chan news[M], 1), known: make(map[string]bool), since: since}
 	p.followers = append(p.followers, f)
 	p.plan.followers++
-	p.plan.began = -never // so that the next sweep begins as soon as possible
+	if s := p.plan.sweep; s == nil || s.read > 0 {
+		p.plan.began = -never // so that the next sweep begins as soon as possible
+	}
 	p.discovery = discovery{}
-	p.wakeBy(p.now())
+	p.run()
 	return f
 }
 
-// Next returns meetings that it has not returned before. It fails if ctx is done, or if the service rejects the list or the key.
+// Next returns meetings that it has not returned before. It fails if ctx is done, or, maybe with the last meetings, if the
+// service rejects the list or the key.
 func (f *Follower[M]) Next(ctx context.Context) ([]Snapshot[M], error) {
-	for {
-		f.p.mu.Lock()
-		found, err := f.found, f.err
-		f.found = nil
-		f.p.unlock()
-		if len(found) > 0 {
-			return found, nil
-		} else if err != nil {
-			return nil, err
-		}
-		select {
-		case <-f.ready:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+	select {
+	case n := <-f.news:
+		return n.found, n.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 
@@ -68,23 +64,24 @@ func (f *Follower[M]) Cancel() {
 	if i := slices.Index(p.followers, f); i >= 0 {
 		p.followers = slices.Delete(p.followers, i, i+1)
 		p.plan.followers--
-		p.stopIfIdle()
+		p.run()
 	}
 }
 
-// signal wakes Next.
-func (f *Follower[M]) signal() {
+// publish adds to what Next returns. Only the Poller sends, with its lock held, so this never blocks.
+func (f *Follower[M]) publish(n news[M]) {
 	select {
-	case f.ready <- struct{}{}:
+	case old := <-f.news:
+		n.found = append(old.found, n.found...)
 	default:
 	}
+	f.news <- n
 }
 
 // endFollowers ends all followers with an error.
 func (p *Poller[M]) endFollowers(err error) {
 	for _, f := range p.followers {
-		f.err = err
-		f.signal()
+		f.publish(news[M]{err: err})
 	}
 	p.followers, p.plan.followers = nil, 0
 }
@@ -119,8 +116,8 @@ func (f *Follower[M]) find(page []Snapshot[M]) (found []Snapshot[M]) {
 			found = append(found, s)
 		}
 	}
-	if f.found = append(f.found, found...); len(found) > 0 {
-		f.signal()
+	if len(found) > 0 {
+		f.publish(news[M]{found: found})
 	}
 	return found
 }

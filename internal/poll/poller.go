@@ -74,7 +74,6 @@ type Poller[M any] struct {
 	ctx    context.Context // of the requests under way; nil while nobody waits
 	cancel context.CancelFunc
 	timer  *time.Timer
-	wake   time.Duration
 	unsent int // requests under way that are not sent yet
 
 	trouble  error // the last 429, or the last of several failures in a row
@@ -117,56 +116,38 @@ func (p *Poller[M]) unlock() {
 	}
 }
 
-// waiting reports whether anybody waits.
-func (p *Poller[M]) waiting() bool { return p.plan.awaited+p.plan.followers > 0 }
-
-// wakeBy lets the loop run at the given time at the latest.
-func (p *Poller[M]) wakeBy(at time.Duration) {
-	if p.waiting() && p.ctx == nil {
-		p.ctx, p.cancel = context.WithCancel(context.Background())
-		p.setTimer(at)
-	} else if p.waiting() && at < p.wake {
-		p.setTimer(at)
-	}
-}
-
-func (p *Poller[M]) setTimer(at time.Duration) {
-	if p.timer != nil {
-		p.timer.Stop()
-	}
-	p.wake = at
-	p.timer = time.AfterFunc(at-p.last, func() {
-		p.mu.Lock()
-		defer p.unlock()
-		p.run()
-	})
-}
-
-// run starts the requests that the plan decides to make now, and sets the timer for the next.
+// run starts or ends the polling, makes the requests that the plan decides on, and sets the timer for the next one. It
+// follows each change of the plan, so nothing else needs to know when the next request is due.
 func (p *Poller[M]) run() {
-	for p.waiting() {
+	if p.plan.awaited+p.plan.followers == 0 {
+		p.stop()
+		return
+	} else if p.ctx == nil {
+		p.ctx, p.cancel = context.WithCancel(context.Background())
+		p.timer = time.AfterFunc(never, func() {
+			p.mu.Lock()
+			defer p.unlock()
+			p.run()
+		})
+	}
+	for p.unsent < maxUnsent {
 		now := p.now()
-		if p.unsent >= maxUnsent {
-			p.setTimer(never)
-			return
-		}
 		switch do := p.plan.decide(now); {
 		case do.page:
-			p.unsent++
 			go p.page(p.ctx, do.cursor)
 		case do.get != nil:
-			p.unsent++
 			go p.get(p.ctx, p.meetings[do.get.id], now)
 		default:
-			p.setTimer(do.wake)
+			p.timer.Reset(do.wake - p.last)
 			return
 		}
+		p.unsent++
 	}
 }
 
-// stopIfIdle cancels the requests under way if nobody waits any more. The service may have answered them.
-func (p *Poller[M]) stopIfIdle() {
-	if p.waiting() || p.ctx == nil {
+// stop cancels the requests under way. The service may have answered them, so the GETs among them count as polls.
+func (p *Poller[M]) stop() {
+	if p.ctx == nil {
 		return
 	}
 	p.cancel()
@@ -188,7 +169,7 @@ func (p *Poller[M]) request(ctx context.Context, useful func() bool, send func(f
 		if unsent && ctx.Err() == nil {
 			unsent = false
 			p.unsent--
-			p.wakeBy(p.now())
+			p.run()
 		}
 	}
 	send(func() bool {
@@ -203,7 +184,6 @@ func (p *Poller[M]) request(ctx context.Context, useful func() bool, send func(f
 	sent()
 	if ctx.Err() == nil { // otherwise nobody waits any more
 		record(sentAt)
-		p.stopIfIdle()
 		p.run()
 	}
 }

@@ -23,6 +23,9 @@ func (p *Poller[M]) Subscribe(id string, patient bool) *Subscription[M] {
 	s := &Subscription[M]{p: p, m: m, patient: patient, updates: make(chan Update[M], 1)}
 	m.subs = append(m.subs, s)
 	known := m.seen > 0 && now-m.seen < interval && m.urgent == 0
+	if !patient && !m.awaited {
+		m.patient = 0
+	}
 	if !m.awaited {
 		p.plan.join(&m.watch, now, known)
 	} else if !patient && m.patient > 0 {
@@ -31,7 +34,7 @@ func (p *Poller[M]) Subscribe(id string, patient bool) *Subscription[M] {
 	if known {
 		s.news(Update[M]{Snapshot: m.last})
 	}
-	p.wakeBy(now)
+	p.run()
 	return s
 }
 
@@ -54,7 +57,7 @@ func (s *Subscription[M]) Confirm() {
 	if m := s.m; slices.Contains(m.subs, s) && m.urgent == 0 {
 		now := s.p.now()
 		s.p.plan.ask(&m.watch, now, false)
-		s.p.wakeBy(now)
+		s.p.run()
 	}
 }
 
@@ -70,7 +73,7 @@ func (s *Subscription[M]) Cancel() error {
 	if i := slices.Index(m.subs, s); i >= 0 {
 		if m.subs = slices.Delete(m.subs, i, i+1); len(m.subs) == 0 {
 			p.plan.leave(&m.watch)
-			p.stopIfIdle()
+			p.run()
 		}
 	}
 	return err
@@ -124,7 +127,7 @@ func (p *Poller[M]) Changed(id string) {
 	now := p.now()
 	if m := p.meetings[id]; m != nil {
 		p.plan.ask(&m.watch, now, true)
-		p.wakeBy(now)
+		p.run()
 	}
 }
 
