@@ -223,6 +223,10 @@ func (c *chaos) batchOnce(names []string, known map[string]*knowledge, left map[
 	}
 	yielded := map[string]bool{}
 	for r, err := range c.clients[rnd.IntN(2)].Meetings.ProcessAll(s.ctx, jobs, nil) {
+		if r == nil { // the loop is over
+			c.checkError(s, err)
+			break
+		}
 		name := r.Params.ExternalID
 		if yielded[name] {
 			c.deviation("ProcessAll yielded %s twice", name)
