@@ -84,14 +84,14 @@ func hostileStores() map[string]peer {
 func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 	t.Parallel()
 	for name, service := range hostileServices() {
-		testSecrets(t, "service: "+name, service, func(c *minutes.Client) []error {
-			_, got := c.Meetings.Get(t.Context(), "mtg_1")
-			_, _, created := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "x"})
+		testSecrets(t, "service: "+name, service, func(ctx context.Context, c *minutes.Client) []error {
+			_, got := c.Meetings.Get(ctx, "mtg_1")
+			_, _, created := c.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "x"})
 			return []error{got, created}
 		})
 	}
-	upload := func(c *minutes.Client) []error {
-		return []error{c.Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(100), nil)}
+	upload := func(ctx context.Context, c *minutes.Client) []error {
+		return []error{c.Meetings.Upload(ctx, "mtg_1", testkit.Audio(100), nil)}
 	}
 	for name, store := range hostileStores() {
 		testSecrets(t, "storage: "+name, directed(storageURL, store), upload)
@@ -118,7 +118,7 @@ func directed(uploadURL string, store peer) peer {
 	}
 }
 
-func testSecrets(t *testing.T, name string, network peer, call func(*minutes.Client) []error) {
+func testSecrets(t *testing.T, name string, network peer, call func(context.Context, *minutes.Client) []error) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
@@ -133,7 +133,7 @@ func testSecrets(t *testing.T, name string, network peer, call func(*minutes.Cli
 				minutes.WithLogger(slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 				minutes.WithObserver(func(_ context.Context, a minutes.Attempt) { _, _ = io.WriteString(out, testkit.Shown(a)) }))
 			require.NoError(t, err)
-			for _, err := range call(c) {
+			for _, err := range call(t.Context(), c) {
 				require.Error(t, err)
 				testkit.RequireClean(t, "error", testkit.Shown(err)+testkit.Shown(&minutes.WaitError{MeetingID: "m", Err: err}))
 			}
