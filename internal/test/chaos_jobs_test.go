@@ -18,36 +18,25 @@ import (
 // starts again.
 func (c *chaos) process(who string, rnd *rand.Rand) {
 	known := c.name(who, rnd)
-	restart := c.script(rnd, minutestest.Script{ExternalID: who}) && rnd.IntN(2) == 0
+	c.script(rnd, minutestest.Script{ExternalID: who})
 	workers := 1
 	if c.rivals {
 		workers += rnd.IntN(2)
 	}
-	vanishes := restart && workers > 1 // a rival may delete a meeting that failed
 	var wg sync.WaitGroup
 	for worker := range workers {
 		own := rand.New(rand.NewPCG(rnd.Uint64(), 3))
 		wg.Go(func() {
-			restart, id := restart, ""
+			id := "" // of the meeting, if the next process knows it
 			for range maxCalls {
-				life := c.live(worker, workers, own)
-				job := c.wholeJob(life, who, known)
-				if id != "" {
-					job = c.restOfJob(life, id, known)
-				}
-				r, done := c.processOnce(life, who, job, known, own, restart, vanishes)
+				r, done := c.processOnce(c.live(worker, own), who, id, known, own)
 				if done {
 					return
 				}
-				restart = restart && own.IntN(4) > 0
-				id = ""
-				if _, there := c.srv.Meeting(meetingID(r)); there && !restart && own.IntN(2) == 0 {
-					id = meetingID(r) // the next process knows the id and starts soon
-					time.Sleep(testkit.UpTo(own, time.Minute))
-					continue
+				if id = ""; own.IntN(2) == 0 {
+					id = r.MeetingID
 				}
-				// A new process does not know the last one's polls.
-				time.Sleep(minutestest.MinPollInterval + testkit.UpTo(own, 5*time.Minute))
+				time.Sleep(testkit.UpTo(own, 5*time.Minute))
 			}
 			c.deviation("Process %s: all calls failed", who)
 		})
@@ -56,13 +45,13 @@ func (c *chaos) process(who string, rnd *rand.Rand) {
 	// A last call, without faults, must find the meeting that the others created.
 	s := c.step(context.Background(), "last Process "+who, rnd)
 	r, err := c.plain.Meetings.Process(s.ctx, c.params(who), known.audio, nil)
-	c.checkProcess(s, r, err, known, false)
+	c.checkProcess(s, r, err, known)
 	if r == nil || r.Created {
 		c.deviation("%s: found no meeting", s.name)
 		return
 	}
 	c.mu.Lock()
-	known.alive = map[string]bool{r.Meeting.ID: true}
+	known.alive = map[string]bool{r.MeetingID: true}
 	c.mu.Unlock()
 }
 
@@ -75,12 +64,7 @@ func (c *chaos) crashing(rnd *rand.Rand) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if rnd.IntN(2) == 0 {
 		within := []time.Duration{time.Second, 10 * time.Second, 2 * time.Minute, 20 * time.Minute}
-		time.AfterFunc(testkit.UpTo(rnd, within[rnd.IntN(len(within))]), func() {
-			if ctx.Err() == nil {
-				c.crashes.Add(1)
-				cancel()
-			}
-		})
+		time.AfterFunc(testkit.UpTo(rnd, within[rnd.IntN(len(within))]), cancel)
 	}
 	return ctx, cancel
 }
@@ -93,62 +77,39 @@ type life struct {
 }
 
 // anyLife returns a life that may end at any time, on either Client.
-func (c *chaos) anyLife(_, _ int, rnd *rand.Rand) life {
+func (c *chaos) anyLife(_ int, rnd *rand.Rand) life {
 	ctx, cancel := c.crashing(rnd)
 	return life{ctx, cancel, c.clients[rnd.IntN(2)]}
 }
 
-func meetingID(r *minutes.Result) string {
-	if r == nil || r.Meeting == nil {
-		return ""
-	}
-	return r.Meeting.ID
-}
-
-// job is a Process or a Resume.
-type job func(context.Context, *minutes.ProcessOptions) (*minutes.Result, error)
-
-func (c *chaos) wholeJob(l life, who string, known *knowledge) job {
-	return func(ctx context.Context, opts *minutes.ProcessOptions) (*minutes.Result, error) {
-		return l.client.Meetings.Process(ctx, c.params(who), known.audio, opts)
-	}
-}
-
-func (c *chaos) restOfJob(l life, id string, known *knowledge) job {
-	return func(ctx context.Context, opts *minutes.ProcessOptions) (*minutes.Result, error) {
-		return l.client.Meetings.Resume(ctx, id, known.audio, opts)
-	}
-}
-
-// processOnce runs a job once. It reports whether the job is done or failed for good.
-func (c *chaos) processOnce(l life, who string, job job, known *knowledge, rnd *rand.Rand, restart, vanishes bool) (*minutes.Result, bool) {
+// processOnce runs the job once: with Resume, if it knows the meeting. It reports whether the job is done or failed for good.
+func (c *chaos) processOnce(l life, who, id string, known *knowledge, rnd *rand.Rand) (r *minutes.Result, done bool) {
 	defer l.end()
 	opts := &minutes.ProcessOptions{Transcript: rnd.IntN(4) == 0}
 	if rnd.IntN(2) == 0 {
 		opts.Format = minutes.FormatMarkdown
 	}
 	s := c.step(l.ctx, "Process "+who, rnd)
-	c.waits.Add(1)
-	r, err := job(s.ctx, opts)
+	var err error
+	if id == "" {
+		r, err = l.client.Meetings.Process(s.ctx, c.params(who), known.audio, opts)
+	} else {
+		r, err = l.client.Meetings.Resume(s.ctx, id, known.audio, opts)
+	}
 	if r == nil {
 		c.deviation("%s: no result: %v", s.name, err)
 		return nil, true
 	}
 	if r.Created {
-		c.made(r.Meeting.ID)
+		c.made(r.MeetingID)
 	}
-	c.checkProcess(s, r, err, known, vanishes)
-	if _, failed := errors.AsType[*minutes.MeetingFailedError](err); failed && restart {
-		c.srv.Script(minutestest.Script{ExternalID: who, Outcome: minutes.StatusMinutesReady})
-		return r, false
-	} else {
-		return r, err == nil || failed
-	}
+	c.checkProcess(s, r, err, known)
+	_, failed := errors.AsType[*minutes.MeetingFailedError](err)
+	return r, err == nil || failed
 }
 
-// checkProcess checks the result of a job. If another worker may start over, the
-// meeting may vanish.
-func (c *chaos) checkProcess(s *step, r *minutes.Result, err error, known *knowledge, vanishes bool) {
+// checkProcess checks the result of a job.
+func (c *chaos) checkProcess(s *step, r *minutes.Result, err error, known *knowledge) {
 	if err == nil {
 		c.checkMinutes(s, r.Meeting.ID, r.Minutes)
 		if state, there := c.srv.Meeting(r.Meeting.ID); there && r.Transcript != nil && r.Transcript.Text != state.Transcript {
@@ -166,14 +127,12 @@ func (c *chaos) checkProcess(s *step, r *minutes.Result, err error, known *knowl
 		}
 		return
 	}
-	if vanishes && errors.Is(err, minutes.ErrNotFound) {
-		return
-	}
-	if _, waited := errors.AsType[*minutes.WaitError](err); waited && (s.ctx.Err() == nil || !errors.Is(err, s.ctx.Err())) {
+	_, waited := errors.AsType[*minutes.WaitError](err)
+	if waited && !foreign(err) && (s.ctx.Err() == nil || !errors.Is(err, s.ctx.Err())) {
 		c.deviation("%s: %v", s.name, err)
-		return
+	} else if !waited {
+		c.checkGaveUp(s, err)
 	}
-	c.checkGaveUp(s, err)
 }
 
 // batch runs many jobs in one ProcessAll loop. It breaks or cancels the loop at random
@@ -209,7 +168,6 @@ func (c *chaos) batchOnce(names []string, known map[string]*knowledge, left map[
 	ctx, cancel := c.crashing(rnd)
 	defer cancel()
 	s := c.step(ctx, "ProcessAll", rnd)
-	s.single = false
 	leaves := len(names) + 1
 	if rnd.IntN(4) == 0 {
 		leaves = rnd.IntN(len(names) + 1)
@@ -223,6 +181,13 @@ func (c *chaos) batchOnce(names []string, known map[string]*knowledge, left map[
 	}
 	yielded := map[string]bool{}
 	for r, err := range c.clients[rnd.IntN(2)].Meetings.ProcessAll(s.ctx, jobs, nil) {
+		if r == nil { // the loop is over
+			c.checkError(s, err)
+			if ctx.Err() == nil && !minutes.KeyRejected(err) { // by a gateway's 401
+				c.deviation("ProcessAll ended: %v", err)
+			}
+			return
+		}
 		name := r.Params.ExternalID
 		if yielded[name] {
 			c.deviation("ProcessAll yielded %s twice", name)
@@ -237,7 +202,7 @@ func (c *chaos) batchOnce(names []string, known map[string]*knowledge, left map[
 		// The jobs share a step, so only their results are checked, not whose
 		// attempts were used up.
 		if _, failed := errors.AsType[*minutes.MeetingFailedError](err); err == nil || failed {
-			c.checkProcess(s, r, err, known[name], false)
+			c.checkProcess(s, r, err, known[name])
 			delete(left, name)
 		} else {
 			c.checkError(s, err)

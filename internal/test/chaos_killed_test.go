@@ -17,23 +17,12 @@ import (
 // with faults, results in one meeting with one recording and one set of minutes.
 func TestProcessKilled(t *testing.T) {
 	t.Parallel()
-	var total tally
-	total.report(t)
-	var died [2][len(deaths)]atomic.Int64 // with one worker, and with two
 	seeds(t, 300, func(t *testing.T, seed uint64) {
-		c := newChaos(t, seed, &total)
-		c.live = func(worker, workers int, rnd *rand.Rand) life {
-			at := rnd.IntN(len(deaths))
-			return c.dyingLife(worker, deaths[at], rnd, func() { died[workers-1][at].Add(1) })
-		}
+		c := newChaos(t, seed)
+		c.live = func(worker int, rnd *rand.Rand) life { return c.dyingLife(worker, deaths[rnd.IntN(len(deaths))], rnd) }
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		c.callers.Go(func() { c.process("m0", rnd) })
 		c.finish()
-	})
-	t.Cleanup(func() {
-		for at, d := range deaths {
-			t.Logf("%d died %s %s, and %d with two workers", died[0][at].Load(), d.when, d.op, died[1][at].Load())
-		}
 	})
 }
 
@@ -58,16 +47,10 @@ var deaths = [...]death{
 	{"meetings.minutes", beforeIt}, {"meetings.minutes", afterIt},
 }
 
-// dyingLife returns a life that ends if its job reaches the point. Each life has its
-// own Client, and each worker its key.
-func (c *chaos) dyingLife(worker int, at death, rnd *rand.Rand, died func()) life {
+// dyingLife returns a life that ends if its job reaches the point. Each life has its own Client, and each worker its key.
+func (c *chaos) dyingLife(worker int, at death, rnd *rand.Rand) life {
 	ctx, cancel := context.WithCancel(context.Background())
-	c.networks[worker].restart()
-	d := &dying{death: at, left: int64(1 + rnd.IntN(3)*rnd.IntN(2)), next: c.networks[worker], die: func() {
-		c.crashes.Add(1)
-		died()
-		cancel()
-	}}
+	d := &dying{death: at, left: int64(1 + rnd.IntN(3)*rnd.IntN(2)), next: c.newNetwork(rnd.Uint64()), die: cancel}
 	return life{ctx, cancel, c.srv.ClientWithKey(chaosKeys[worker], minutes.WithHTTPClient(&http.Client{Transport: d}))}
 }
 

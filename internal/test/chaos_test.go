@@ -34,22 +34,7 @@ import (
 //	MINUTES_CHAOS_SEED=4711 MINUTES_CHAOS_RUNS=1 go test …           # one seed, with its requests
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	var total tally
-	total.report(t, allTroubles()...)
-	seeds(t, 300, func(t *testing.T, seed uint64) { newChaos(t, seed, &total).run() })
-}
-
-// With many waits, the Client reads pages of any length instead of single meetings.
-func TestChaosCrowd(t *testing.T) {
-	t.Parallel()
-	var total tally
-	total.report(t)
-	seeds(t, 60, func(t *testing.T, seed uint64) {
-		c := newChaos(t, seed, &total)
-		rnd := rand.New(rand.NewPCG(seed, 1))
-		c.callers.Go(func() { c.crowd(rnd, false) })
-		c.finish()
-	})
+	seeds(t, 300, func(t *testing.T, seed uint64) { newChaos(t, seed).run() })
 }
 
 // seeds calls run in a bubble for each seed, from MINUTES_CHAOS_SEED or 0. The number
@@ -86,24 +71,24 @@ func seeds(t *testing.T, usual int, run func(*testing.T, uint64)) {
 
 // chaos is one run.
 type chaos struct {
-	*tally
 	t        *testing.T
 	seed     uint64
 	srv      *minutestest.Server
 	plain    *minutes.Client // gets no faults
 	clients  [2]*minutes.Client
-	networks [2]*witness
+	networks [2]*network
 
 	rate        float64 // of requests that get a fault
 	outages     []outage
 	lateEffects bool        // requests may take effect late
 	rivals      bool        // several callers may work on one meeting
-	bad         string      // all polls of this meeting fail
+	bad         string      // for hours, all polls of this meeting fail
 	noFaults    atomic.Bool // no more faults
-	live        func(worker, workers int, rnd *rand.Rand) life
+	live        func(worker int, rnd *rand.Rand) life
 
 	sent         atomic.Int64 // requests of the two Clients
 	open         atomic.Int64 // bodies of their responses
+	begun        time.Time
 	callers      sync.WaitGroup
 	lateRequests sync.WaitGroup // late requests
 
@@ -127,10 +112,10 @@ type knowledge struct {
 // service audits each Client separately.
 var chaosKeys = [...]string{"mk_live_5c1f08a4e2d94b7f", "mk_live_b29d7730ffae4c61", "mk_live_plain_0d44a1b2c3"}
 
-func newChaos(t *testing.T, seed uint64, total *tally) *chaos {
+func newChaos(t *testing.T, seed uint64) *chaos {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	c := &chaos{
-		tally: total, t: t, seed: seed,
+		t: t, seed: seed, begun: time.Now(),
 		rate:        []float64{0.02, 0.1, 0.2, 0.35}[rnd.IntN(4)],
 		lateEffects: rnd.IntN(3) == 0,
 		rivals:      rnd.IntN(2) == 0,
@@ -185,24 +170,17 @@ func (c *chaos) newService(rnd *rand.Rand) *minutestest.Server {
 
 // connect draws the two Clients and their networks.
 func (c *chaos) connect(rnd *rand.Rand) {
-	logged := rnd.IntN(8) == 0
-	paced := rnd.IntN(4) == 0
+	logged, paced := rnd.IntN(8) == 0, rnd.IntN(4) == 0
 	for i := range c.clients {
-		w := &witness{
-			chaos: c, polls: rand.New(rand.NewPCG(c.seed, uint64(1000+i))),
-			seen: map[string]snapshot{}, waiting: map[string]int{}, since: map[string]time.Time{},
-		}
-		w.transports = w.drawTransports(rnd)
-		opts := []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: w}), minutes.WithUploadConcurrency(1 + rnd.IntN(4))}
+		opts := []minutes.Option{minutes.WithUploadConcurrency(1 + rnd.IntN(4))}
 		if logged {
 			opts = append(opts, minutes.WithLogger(slog.New(slog.NewTextHandler(&c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		}
 		if paced {
-			const rate, burst = 4, 3
-			opts = append(opts, minutes.WithRateLimit(rate, burst))
-			w.rules.perSecond = rate + burst
+			opts = append(opts, minutes.WithRateLimit(4, 3))
 		}
-		c.networks[i], c.clients[i] = w, c.srv.ClientWithKey(chaosKeys[i], opts...)
+		c.networks[i] = c.newNetwork(uint64(i))
+		c.clients[i] = c.srv.ClientWithKey(chaosKeys[i], append(opts, minutes.WithHTTPClient(&http.Client{Transport: c.networks[i]}))...)
 	}
 }
 
@@ -241,10 +219,6 @@ func (c *chaos) run() {
 			func() { c.batch(who, own) },
 		}[rnd.IntN(5)])
 	}
-	if rnd.IntN(10) == 0 {
-		own := rand.New(rand.NewPCG(c.seed, 99))
-		c.callers.Go(func() { c.crowd(own, true) })
-	}
 	c.finish()
 }
 
@@ -257,8 +231,6 @@ func (c *chaos) finish() {
 	c.lateRequests.Wait()
 	hangs.Stop()
 	c.compare()
-	c.runs.Add(1)
-	c.requests.Add(c.sent.Load())
 	for _, v := range c.srv.Violations() {
 		c.deviation("%v", v)
 		for _, r := range c.srv.Requests() {

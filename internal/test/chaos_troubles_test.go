@@ -16,12 +16,10 @@ import (
 // A trouble is what goes wrong with one request: a fault of the service or of the
 // network.
 type trouble struct {
-	kind  string // in the tally
+	kind  string
 	fault minutestest.Fault
 	err   error         // instead of the fault: there is no connection, for this reason
 	late  time.Duration // instead of the fault: the client gets a reset, and the request takes effect this much later
-	dies  int64         // instead of the fault: its connection dies after this many bytes
-	edge  bool          // something in front of the service rejects the request, and would reject it again
 }
 
 func faulty(kind string, f minutestest.Fault) trouble { return trouble{kind: kind, fault: f} }
@@ -49,7 +47,6 @@ func callTroubles(rnd *rand.Rand) []trouble {
 		faulty("slow response", minutestest.Delay(seconds*4)),
 		{kind: "connection refused", err: testbase.ErrRefused},
 		{kind: "late effect", late: seconds / 8},
-		{kind: "dead connection", dies: 1 + rnd.Int64N(2000)},
 	}
 }
 
@@ -73,7 +70,6 @@ func uploadTroubles(rnd *rand.Rand) []trouble {
 		faulty("expired URL", testkit.Expired()),
 		{kind: "connection refused", err: testbase.ErrRefused},
 		{kind: "late effect", late: seconds / 8},
-		{kind: "dead connection", dies: 1 + rnd.Int64N(60_000)},
 	}
 }
 
@@ -81,16 +77,16 @@ func uploadTroubles(rnd *rand.Rand) []trouble {
 // causes. No retry of a call helps.
 func edgeTroubles() []trouble {
 	list := []trouble{
-		{kind: "untrusted certificate", err: testbase.ErrUntrusted, edge: true},
+		{kind: "untrusted certificate", err: testbase.ErrUntrusted},
 		{kind: "CONNECT rejected with 503", err: &rest.ProxyError{Host: proxyHost, Status: "503 Service Unavailable"}},
 	}
 	for _, status := range []int{401, 403, 404, 407} {
 		text := http.StatusText(status)
 		page := minutestest.Respond(status, "text/html", "<title>"+text+"</title>")
-		list = append(list, trouble{kind: fmt.Sprint("page with ", status), fault: page, edge: true})
+		list = append(list, trouble{kind: fmt.Sprint("page with ", status), fault: page})
 		if status == 403 || status == 407 {
 			rejected := &rest.ProxyError{Host: proxyHost, Status: fmt.Sprint(status, " ", text)}
-			list = append(list, trouble{kind: fmt.Sprint("CONNECT rejected with ", status), err: rejected, edge: true})
+			list = append(list, trouble{kind: fmt.Sprint("CONNECT rejected with ", status), err: rejected})
 		}
 	}
 	return list
@@ -145,25 +141,76 @@ func (c *chaos) draw(rnd *rand.Rand, op minutes.Operation, polled bool) (what tr
 // noListing is a listing without the scope for it.
 const noListing = "listing without scope"
 
-// allTroubles returns every kind of trouble that [TestChaos] must apply.
-func allTroubles() []string {
-	rnd := rand.New(rand.NewPCG(0, 0))
-	all := []string{slowPool, polls + noListing}
-	add := func(of string, list []trouble) {
-		for _, what := range list {
-			if of != polls || what.late == 0 {
-				all = append(all, of+what.kind)
-			}
+// outage is a time in which every request gets the same fault, or every poll the same trouble.
+type outage struct {
+	kind     string
+	from, to time.Time
+	what     minutestest.Fault
+	upload   minutestest.Fault
+	polls    *trouble // of polls and their pages; other requests get none
+}
+
+// outageKinds returns one outage of each kind, without its times.
+func outageKinds() []outage {
+	unavailable := minutestest.Respond(503, "text/html", "<h1>503</h1>")
+	list := []outage{
+		{kind: "429", what: minutestest.RateLimit(""), upload: minutestest.RateLimit("")},
+		{kind: "500", what: minutestest.Refuse("INTERNAL_ERROR"), upload: minutestest.RefuseUpload(500, "InternalError")},
+		{kind: "503", what: unavailable, upload: minutestest.RefuseUpload(503, "SlowDown")},
+		{kind: "503 with a long time", what: unavailable.WithHeader("Retry-After", "900"), upload: minutestest.RefuseUpload(503, "SlowDown")},
+		{kind: "resets", what: minutestest.Reset(), upload: minutestest.Reset()},
+		{kind: "lost responses", what: minutestest.LoseResponse(), upload: minutestest.LoseResponse()},
+		{kind: "no responses", what: minutestest.Delay(time.Hour), upload: minutestest.Delay(time.Hour)},
+	}
+	for _, edge := range edgeTroubles() {
+		list = append(list, outage{kind: "rejected polls", polls: &edge})
+	}
+	for i := range list {
+		list[i].kind = "outage: " + list[i].kind
+	}
+	return list
+}
+
+func drawOutage(rnd *rand.Rand, from time.Time) outage {
+	kinds := outageKinds()
+	at := rnd.IntN(8)
+	if kinds[at].polls != nil { // one kind of eight
+		at += rnd.IntN(len(kinds) - at)
+	}
+	o := kinds[at]
+	o.from = from.Add(testkit.UpTo(rnd, 10*time.Minute))
+	o.to = o.from.Add(testkit.UpTo(rnd, 3*time.Minute))
+	return o
+}
+
+// duringOutage returns the trouble of an outage that is under way.
+func (c *chaos) duringOutage(of string) (what trouble, applies bool) {
+	now := time.Now()
+	for _, o := range c.outages {
+		switch {
+		case now.Before(o.from), now.After(o.to), o.polls != nil && of != polls:
+			continue
+		case o.polls != nil:
+			what = *o.polls
+		case of == uploads:
+			what.fault = o.upload
+		default:
+			what.fault = o.what
 		}
+		what.kind = o.kind
+		return what, true
 	}
-	add(calls, callTroubles(rnd))
-	add(polls, callTroubles(rnd))
-	add(uploads, uploadTroubles(rnd))
-	for _, of := range []string{calls, polls, uploads} {
-		add(of, edgeTroubles())
+	return trouble{}, false
+}
+
+// drawLongOutage draws a time in which the service asks everybody to come back later.
+func drawLongOutage(rnd *rand.Rand, from time.Time) outage {
+	later := fmt.Sprint(120 + rnd.IntN(780))
+	from = from.Add(testkit.UpTo(rnd, 10*time.Minute))
+	return outage{
+		kind: "outage: maintenance",
+		from: from, to: from.Add(testkit.UpTo(rnd, 20*time.Minute)),
+		what:   minutestest.Respond(503, "text/plain", "maintenance").WithHeader("Retry-After", later),
+		upload: minutestest.RefuseUpload(503, "SlowDown"),
 	}
-	for _, o := range outageKinds() {
-		all = append(all, o.kind)
-	}
-	return all
 }

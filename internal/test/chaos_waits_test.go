@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -42,7 +43,6 @@ func (c *chaos) waiter(ctx context.Context, at int, id string, rnd *rand.Rand) {
 const maxNotifyDelay = 2 * time.Hour
 
 func (c *chaos) waitOnce(ctx context.Context, at int, id string, rnd *rand.Rand) {
-	c.waits.Add(1)
 	var seen []minutes.Status
 	opts := &minutes.WaitOptions{Until: happyPath[1+rnd.IntN(5)]}
 	if rnd.IntN(2) == 0 {
@@ -53,7 +53,6 @@ func (c *chaos) waitOnce(ctx context.Context, at int, id string, rnd *rand.Rand)
 	}
 	s := c.step(ctx, fmt.Sprint("Wait ", id, " until ", opts.Until), rnd)
 	begun := time.Now()
-	done := c.networks[at].wait(id)
 	var m *minutes.Meeting
 	var err error
 	if opts.Until == minutes.StatusMinutesReady && rnd.IntN(2) == 0 {
@@ -68,7 +67,6 @@ func (c *chaos) waitOnce(ctx context.Context, at int, id string, rnd *rand.Rand)
 			c.deviation("%s: returned both or neither of a value and an error", s.name)
 		}
 	}
-	done()
 	c.checkWait(s, at, id, opts.Until, m, err, begun)
 	c.checkStatuses(s, id, seen)
 }
@@ -76,7 +74,7 @@ func (c *chaos) waitOnce(ctx context.Context, at int, id string, rnd *rand.Rand)
 // checkWait checks what a wait returned.
 func (c *chaos) checkWait(s *step, at int, id string, until minutes.Status, m *minutes.Meeting, err error, begun time.Time) {
 	state, there := c.srv.Meeting(id)
-	if there && state.Status.Final() && time.Since(begun) > maxNotifyDelay && time.Since(state.UpdatedAt) > maxNotifyDelay {
+	if there && id != c.bad && state.Status.Final() && time.Since(begun) > maxNotifyDelay && time.Since(state.UpdatedAt) > maxNotifyDelay {
 		c.deviation("%s: returned %v after the end", s.name, time.Since(state.UpdatedAt))
 	}
 	if err == nil {
@@ -101,7 +99,7 @@ func (c *chaos) checkWait(s *step, at int, id string, until minutes.Status, m *m
 	switch {
 	case s.ctx.Err() != nil && errors.Is(err, s.ctx.Err()):
 	case errors.Is(err, minutes.ErrNotFound) && !there:
-	case c.excused(at, id, err, begun):
+	case c.excused(at, err), foreign(err):
 	default:
 		if _, limited := s.ctx.Deadline(); !limited { // it may be too short for another attempt
 			c.deviation("%s: %v", s.name, err)
@@ -128,91 +126,106 @@ func (c *chaos) checkStatuses(s *step, id string, seen []minutes.Status) {
 	}
 }
 
-// crowd waits for so many meetings that the Client reads pages. It may delete one of
-// them.
-func (c *chaos) crowd(rnd *rand.Rand, deletes bool) {
-	known := c.name("crowd", rnd)
-	at := rnd.IntN(2)
-	n, every := 25+rnd.IntN(100), 1+rnd.IntN(3)
-	var ids []string
-	for i := range n {
-		title := fmt.Sprint("crowd.", i)
-		c.script(rnd, minutestest.Script{Title: title, Stages: minutestest.Stages{Prepare: testkit.UpTo(rnd, 20*time.Minute)}})
-		m, _, err := c.plain.Meetings.Create(context.Background(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
-		if err != nil {
-			c.deviation("a Create without faults: %v", err)
-			return
-		}
-		c.knows(known, m.ID, true)
-		if i%every > 0 {
-			continue
-		}
-		if err := c.plain.Meetings.Upload(context.Background(), m.ID, known.audio, nil); err != nil {
-			c.deviation("an Upload without faults: %v", err)
-		}
-		ids = append(ids, m.ID)
-	}
-	var waiters sync.WaitGroup
-	defer waiters.Wait()
-	all := ids[:rnd.IntN(len(ids)+1)]
-	own := rand.New(rand.NewPCG(rnd.Uint64(), 4))
-	waiters.Go(func() {
-		for range 1 + own.IntN(3) { // later calls wait for the rest
-			c.waitAll(at, all, own)
-			time.Sleep(testkit.UpTo(own, time.Minute))
-		}
-	})
-	for _, id := range ids[len(all)/2:] {
-		if rnd.IntN(20) == 0 {
-			time.Sleep(testkit.UpTo(rnd, time.Minute))
-		}
-		own := rand.New(rand.NewPCG(rnd.Uint64(), 5))
-		waiters.Go(func() { c.waitOnce(context.Background(), at, id, own) })
-	}
-	if deletes && rnd.IntN(2) == 0 {
-		time.Sleep(testkit.UpTo(rnd, 10*time.Minute))
-		c.delete(c.clients[at], ids[rnd.IntN(len(ids))], known, rnd)
-	}
-}
-
 // waitAll waits for many meetings, sometimes with a crash.
 func (c *chaos) waitAll(at int, ids []string, rnd *rand.Rand) {
 	ctx, cancel := c.crashing(rnd)
 	defer cancel()
 	s := c.step(ctx, "WaitAll", rnd)
-	c.waits.Add(int64(len(ids)))
 	given := slices.Clone(ids)
 	if len(ids) > 0 {
 		given = append(given, ids[0]) // twice
 	}
 	begun := time.Now()
-	done := c.networks[at].wait(ids...)
-	defer done()
 	yielded := map[string]bool{}
 	ended := false
-	for m, err := range testkit.Meetings(c.clients[at].Meetings.WaitAll(s.ctx, slices.Values(given), nil)) {
-		if wait, ok := errors.AsType[*minutes.WaitError](err); ok && wait.MeetingID == "" {
-			if ctx.Err() == nil || ended {
+	for r, err := range c.clients[at].Meetings.WaitAll(s.ctx, slices.Values(given), nil) {
+		if r == nil { // the loop is over
+			ended = true
+			if ctx.Err() == nil && !c.excused(at, err) {
 				c.deviation("WaitAll: ended with %v", err)
 			}
-			ended = true
-			continue
+			break
 		}
-		id := ""
-		if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok {
-			id = failed.Meeting.ID
-		} else if wait, ok := errors.AsType[*minutes.WaitError](err); ok {
-			id = wait.MeetingID
-		} else if m != nil {
-			id = m.ID
-		}
+		id := r.MeetingID
 		if yielded[id] || !slices.Contains(ids, id) {
 			c.deviation("WaitAll yielded %q, twice or without being asked", id)
 		}
 		yielded[id] = true
-		c.checkWait(s, at, id, minutes.StatusMinutesReady, m, err, begun)
+		c.checkWait(s, at, id, minutes.StatusMinutesReady, r.Meeting, err, begun)
 	}
 	if !ended && len(yielded) != len(ids) {
 		c.deviation("WaitAll yielded %d of %d", len(yielded), len(ids))
 	}
+}
+
+// Two processes wait for many meetings, partly the same. For hours, all polls of one meeting fail, the
+// service may be out for twenty minutes, and the key of one process may be revoked.
+func TestChaosFleet(t *testing.T) {
+	t.Parallel()
+	seeds(t, 60, func(t *testing.T, seed uint64) {
+		c := newChaos(t, seed)
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		if rnd.IntN(2) == 0 {
+			c.outages = []outage{drawLongOutage(rnd, time.Now())}
+		}
+		if rnd.IntN(2) == 0 {
+			c.networks[rnd.IntN(2)].revokedAt = time.Now().Add(testkit.UpTo(rnd, 20*time.Minute))
+		}
+		c.callers.Go(func() { c.fleet(rnd) })
+		c.finish()
+		for _, w := range c.networks {
+			if n := w.rejected.Load(); n > maxRejected {
+				c.deviation("%d polls with a revoked key", n)
+			}
+		}
+	})
+}
+
+// fleet waits for many meetings in both processes.
+func (c *chaos) fleet(rnd *rand.Rand) {
+	known := c.name("fleet", rnd)
+	var ids []string
+	for i := range 10 + rnd.IntN(100) {
+		title := fmt.Sprint("fleet.", i)
+		c.script(rnd, minutestest.Script{Title: title, Stages: minutestest.Stages{Prepare: testkit.UpTo(rnd, 20*time.Minute)}})
+		m, _, err := c.plain.Meetings.Create(context.Background(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
+		if err == nil {
+			err = c.plain.Meetings.Upload(context.Background(), m.ID, known.audio, nil)
+		}
+		if err != nil {
+			c.deviation("a call without faults: %v", err)
+			return
+		}
+		c.knows(known, m.ID, true)
+		ids = append(ids, m.ID)
+	}
+	c.bad = ids[rnd.IntN(len(ids))]
+	var waits sync.WaitGroup
+	defer waits.Wait()
+	for at := range c.clients {
+		from, to := rnd.IntN(len(ids)), rnd.IntN(len(ids)+1)
+		mine := slices.Clone(ids[min(from, to):max(from, to)])
+		own := rand.New(rand.NewPCG(rnd.Uint64(), uint64(at)))
+		if own.IntN(2) == 0 {
+			waits.Go(func() { c.waitAll(at, mine, own) })
+			continue
+		}
+		spread := testkit.UpTo(own, 2*time.Minute)
+		for _, id := range mine {
+			one := rand.New(rand.NewPCG(own.Uint64(), 6))
+			waits.Go(func() {
+				time.Sleep(testkit.UpTo(one, spread+1))
+				c.waitOnce(context.Background(), at, id, one)
+			})
+		}
+	}
+}
+
+// maxRejected is how many polls a process may make with a revoked key: one for each wait that begins, and a few.
+const maxRejected = 150
+
+// excused reports whether waits may end with an error: the key is revoked.
+func (c *chaos) excused(at int, err error) bool {
+	revoked := c.networks[at].revokedAt
+	return !revoked.IsZero() && !time.Now().Before(revoked) && errors.Is(err, minutes.ErrUnauthenticated)
 }

@@ -24,8 +24,8 @@ import (
 // counted returns an option that counts attempts of an operation.
 func counted(op minutes.Operation) (minutes.Option, *atomic.Int32) {
 	n := new(atomic.Int32)
-	return minutes.WithObserver(func(_ context.Context, e minutes.Event) {
-		if a, ok := e.(minutes.Attempt); ok && a.Operation == op {
+	return minutes.WithObserver(func(_ context.Context, a minutes.Attempt) {
+		if a.Operation == op {
 			n.Add(1)
 		}
 	}), n
