@@ -201,7 +201,7 @@ func (c *core) request(ctx context.Context, in rest.Request) (*rest.Response, er
 	row := c.routes[slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == in.Operation })]
 	before, after, hasID := strings.Cut(row.Path, route.Param)
 	if hasID {
-		if err := checkID("id", in.ID); err != nil {
+		if err := c.checkID("id", in.ID); err != nil {
 			return nil, err
 		}
 	}

@@ -107,6 +107,9 @@ func (e *Error) Is(target error) bool {
 // Unwrap returns Err. So errors.Is(err, context.Canceled) is true if you canceled the context.
 func (e *Error) Unwrap() error { return e.Err }
 
+// GoString keeps what Err may hold, such as the request of a transport, out of %#v.
+func (e *Error) GoString() string { return "&minutes.Error{" + e.Error() + "}" }
+
 // ParamError reports a parameter that the Client cannot send, such as a nil pointer, an empty id or a
 // recording that is too large. It comes before any request. The service validates all other values, so
 // an overlong title results in an *Error with ErrInvalidRequest.
@@ -215,6 +218,9 @@ func (e *StorageError) Error() string {
 
 // Unwrap returns Err.
 func (e *StorageError) Unwrap() error { return e.Err }
+
+// GoString keeps what Err may hold, such as the presigned URL, out of %#v.
+func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.Error() + "}" }
 
 // Retryable reports whether the same call may succeed later, without anybody's help. It returns true
 // for

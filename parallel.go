@@ -61,7 +61,7 @@ func (l *loop) onStatus(f func(*Meeting)) func(*Meeting) {
 // reason.
 func parallel[In any](ctx context.Context, inputs iter.Seq[In], body func(*Result, error) bool, work func(context.Context, *loop, In)) {
 	l := &loop{body: body, calls: make(chan func()), over: make(chan struct{})}
-	working, cancel := context.WithCancel(ctx)
+	working, cancel := context.WithCancel(ContextWithResponse(ctx, nil)) // one Response cannot hold those of concurrent requests
 	ended, running := make(chan struct{}), 0
 	defer func() {
 		cancel()

@@ -20,15 +20,20 @@ func checkThat(param string, ok bool, reason string) error {
 // checkGiven returns a ParamError for a parameter that is nil.
 func checkGiven(param string, given bool) error { return checkThat(param, given, "must not be nil") }
 
-// checkID returns a ParamError for an id that would change the path of the request.
-func checkID(param, id string) error {
+// checkID returns a ParamError for an id that would change the path of the request, and for one that
+// contains the API key, because errors, logs and observers show ids.
+func (c *core) checkID(param, id string) error {
 	switch {
+	case c == nil:
+		return errNotNew
 	case id == "":
 		return &ParamError{Param: param, Reason: "must not be empty"}
 	case id == "." || id == "..":
 		return &ParamError{Param: param, Reason: "is a relative path, not an id"}
 	case strings.ContainsFunc(id, unicode.IsControl):
 		return &ParamError{Param: param, Reason: "contains a control character"}
+	case c.Mask.Text(id) != id:
+		return &ParamError{Param: param, Reason: "contains the API key"}
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func failureOf(err error) *poll.Failure {
 		f.Kind = poll.RateLimited
 	case e.Code != "" && KeyRejected(err):
 		f.Kind = poll.KeyRejected
-	case e.StatusCode/100 != 2 && Retryable(err):
+	case Retryable(err) && (e.StatusCode/100 != 2 || e.Err != nil): // a 2xx that broke off is a lost connection
 		f.Kind = poll.Transient
 	case e.Code == "":
 		f.Kind = poll.Passing

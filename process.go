@@ -118,7 +118,7 @@ func (s *MeetingsService) createAndUpload(ctx context.Context, r *Result, rec Re
 //     no audio within AudioTimeout of the upload.
 func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
-	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
+	if err = cmp.Or(err, s.core.checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
 	}
 	r := &Result{MeetingID: id}

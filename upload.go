@@ -48,7 +48,7 @@ type UploadOptions struct {
 //   - *[StorageError]: storage did not accept the recording.
 //   - The error of reading or closing the recording.
 func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, opts *UploadOptions) (err error) {
-	if err := cmp.Or(checkGiven("ctx", ctx != nil), checkID("id", id)); err != nil {
+	if err := cmp.Or(checkGiven("ctx", ctx != nil), s.core.checkID("id", id)); err != nil {
 		return err
 	}
 	rec, done, err := s.open(ctx, source)

@@ -57,7 +57,7 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 //   - *[ParamError]: id or an option is invalid.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	o, err := opts.checked()
-	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkID("id", id)); err != nil {
+	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), s.core.checkID("id", id)); err != nil {
 		return nil, err
 	}
 	return s.core.wait(ctx, id, o.goal())
@@ -212,7 +212,7 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 		parallel(ctx, unique(ids), yield, func(ctx context.Context, l *loop, id string) {
 			g, r := o.goal(), &Result{MeetingID: id}
 			g.onStatus = l.onStatus(o.OnStatus)
-			err := checkID("ids", id)
+			err := s.core.checkID("ids", id)
 			if err == nil {
 				err = s.waitAndFetch(ctx, r, g, o.Format, o.Transcript)
 			} else {

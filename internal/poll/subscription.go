@@ -125,10 +125,8 @@ func (p *Poller[M]) Changed(id string) {
 	p.mu.Lock()
 	defer p.unlock()
 	now := p.now()
-	if m := p.meetings[id]; m != nil {
-		p.plan.ask(&m.watch, now, true)
-		p.run()
-	}
+	p.plan.ask(&p.meeting(id).watch, now, true) // even if unknown: a response that was sent before may still come
+	p.run()
 }
 
 // Forget forgets what is known of a meeting that the user has deleted. Its waits find that out by a GET.

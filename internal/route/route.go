@@ -5,8 +5,6 @@ package route
 
 import "net/http"
 
-//go:generate go run ./gen ../..
-
 // Operation names one operation of the API reference.
 type Operation string
 
