@@ -140,9 +140,12 @@ type mistake struct {
 
 func (m mistake) Error() string { return fmt.Sprintf("minutestest: %s: %v", m.method, m.err) }
 
-// Try calls f and returns the mistake, if a Server of [New] panics in it because the arguments of
-// one of its methods are invalid. It is for programs that get those arguments from elsewhere, as
-// minutes-fake does. The error does not name the method.
+// Try calls f and returns the mistake, if a Server of [New] panics in it because an argument of one of
+// its methods is invalid. Use it in a program that gets scripts, faults or meetings from elsewhere:
+// whether they are valid can depend on what the Server holds, so only the call itself can tell. The
+// error does not name the method.
+//
+//	err := minutestest.Try(func() { srv.Script(script) })
 func Try(f func()) (err error) {
 	defer func() {
 		switch v := recover().(type) {

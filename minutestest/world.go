@@ -11,8 +11,20 @@ import (
 
 // The types that describe what a Server holds. Package world has their fields.
 type (
-	// World is what a [Server] begins with: organisations with their people, keys and settings. It
-	// has the same form in Go and as JSON; see [LoadWorld].
+	// World is what a [Server] begins with: organisations with their people, keys and settings. Its
+	// fields have the same names in Go as in this JSON, in which all but ids and secrets may be left
+	// out; see [LoadWorld]:
+	//
+	//	{"stages":{"prepare":"20ms","transcribe":"50ms","write":"50ms"}, "page_sizes":[10,0],
+	//	 "organisations":[{"id":"org_acme","name":"Acme","credits":100,"transcribe_seconds":36000,"next_reset_at":"2026-12-01",
+	//	  "max_members":1000,"max_terms":500,"suspended":false,"expired":false,"api_disabled":false,"personal_keys_disabled":false,
+	//	  "members":[{"id":"emp_ada","name":"Ada Lovelace","email":"ada@acme.example","role":"","description":"","status":"active","admin":true}],
+	//	  "integrations":[{"id":"int_ci","name":"CI","default_visibility":"organisation","inactive":false}],
+	//	  "projects":[{"id":"prj_apollo","name":"Apollo","archived":false}],
+	//	  "templates":[{"id":"tpl_standard","name":"Standard minutes","source":"service","description":"","is_default":true,"version":1}],
+	//	  "vocabulary":[{"term":"Kubernetes","variants":[{"text":"cooper netties","source":"auto"}]}],
+	//	  "keys":[{"secret":"key_ci","integration_id":"int_ci","scopes":["meetings:read"],"ip_allowlist":["10.0.0.0/8"],"expires_at":1,"revoked":false}],
+	//	  "meetings":[{"title":"Weekly","creator_id":"emp_ada","status":"created","count":3}]}]}
 	World = world.World
 	// Stages are how long a meeting stays in each status between its audio and its minutes.
 	Stages = world.Stages

@@ -109,7 +109,7 @@ func (i *Inspector) events(w http.ResponseWriter, r *http.Request) {
 	for {
 		began := time.Now()
 		found, kind := reader.read(i)
-		next := max(newsInterval, 20*time.Since(began)) // so a page takes a twentieth of a processor at most
+		next := max(newsInterval, min(20*time.Since(began), time.Second)) // so that a page takes little of a processor
 		if kind != "" || time.Since(sent) >= keepAlive {
 			if writeEvent(w, cmp.Or(kind, "news"), found) != nil || conn.Flush() != nil {
 				return
