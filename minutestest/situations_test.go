@@ -443,7 +443,7 @@ func TestWithMinPollInterval_SetsAuditAndCacheControl(t *testing.T) {
 		assert.Len(t, s.Violations(), 1)
 		s.audit.reset()
 	})
-	assert.PanicsWithValue(t, "minutestest: New: WithMinPollInterval: -1s is not positive", func() { New(WithMinPollInterval(-time.Second)) })
+	assert.PanicsWithError(t, "minutestest: New: WithMinPollInterval: -1s is not positive", func() { New(WithMinPollInterval(-time.Second)) })
 }
 
 // The faults of the connection happen before the Server sees a request.

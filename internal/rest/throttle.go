@@ -48,9 +48,12 @@ func (t *Throttle) Wait(ctx context.Context, inBackground bool) error {
 		return err
 	}
 	t.mu.Lock()
-	if deadline, ok := ctx.Deadline(); ok && deadline.Before(t.pace.until) {
-		defer t.mu.Unlock()
-		return &PausedError{time.Until(t.pace.until)}
+	now := time.Now()
+	if deadline, ok := ctx.Deadline(); ok {
+		if left := t.pace.left(now); left > 0 && deadline.Before(now.Add(left)) {
+			defer t.mu.Unlock()
+			return &PausedError{left}
+		}
 	}
 	queue := users
 	if inBackground {
@@ -140,9 +143,10 @@ func (t *Throttle) Limited(sentAt time.Time, retryAfter time.Duration) time.Dura
 	return t.pace.rejected(time.Now(), sentAt, retryAfter, rand.Float64())
 }
 
-// Left returns the rest of the pause. At 0 or less, there is none.
+// Left returns how long the pause, and the pace after it, hold the next request back. At 0 or less, they do
+// not.
 func (t *Throttle) Left() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return time.Until(t.pace.until)
+	return t.pace.left(time.Now())
 }
