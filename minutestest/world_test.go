@@ -83,7 +83,7 @@ func TestLoadWorld_NamesPathOfMistake(t *testing.T) {
 		"a list":                {`[]`, `world: the JSON value: a array does not fit here`},
 		"null":                  {`null`, `world: organisations: at least one expected`},
 		"no organisation":       {`{"stages":{"write":"1s"},"organisations":[]}`, `world: organisations: at least one expected`},
-		"a decimal point":       {`{"organisations":[{"id":"o","max_terms":10.5}]}`, `world: organisations.max_terms: a number 10.5 does not fit here`},
+		"a decimal point":       {`{"organisations":[{"id":"o","max_terms":10.5}]}`, `max_terms: a number 10.5 does not fit here`},
 		"unknown field":         {`{"organisation":[]}`, `world: unknown field "organisation"`},
 		"unknown field inside":  {`{"organisations":[{"id":"o","members":[{"id":"emp_1"},{"id":"emp_2","nmae":"x"}]}]}`, `world: unknown field "nmae"`},
 		"unknown stage":         {`{"stages":{"prepair":"1s"}}`, `world: stages: unknown field "prepair"`},
