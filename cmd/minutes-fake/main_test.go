@@ -295,7 +295,7 @@ func TestProcess_SurvivesAnUnreadPipeAndEndsAtHangUp(t *testing.T) {
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+	require.NoError(t, cmd.Process.Signal(syscall.Signal(1)))
 	require.NoError(t, cmd.Wait())
 	assert.NoFileExists(t, file)
 }

@@ -55,6 +55,11 @@ func (t *Throttle) Wait(ctx context.Context, inBackground bool) error {
 			return &PausedError{left}
 		}
 	}
+	if len(t.queues[users])+len(t.queues[background]) == 0 && t.left(now) <= 0 { // the usual case, without a queue
+		defer t.mu.Unlock()
+		t.pace.send(now)
+		return nil
+	}
 	queue := users
 	if inBackground {
 		queue = background
