@@ -221,6 +221,7 @@ func (u *upload) hasAudio(ctx context.Context) (bool, error) {
 	const longest = time.Minute // since a wait outlasts any outage of the service
 	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("no answer within %v", longest))
 	defer cancel()
+	u.core.poller.Changed(u.id) // a response from before the upload proves nothing
 	m, err := u.core.look(ctx, u.id, time.Now())
 	switch err := err.(type) {
 	case nil:
