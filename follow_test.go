@@ -334,10 +334,10 @@ func TestFollow_ConcurrentLoopsSharePages(t *testing.T) {
 			c := direct(srv)
 			found := make(chan int, len(loops))
 			for _, opts := range loops {
-				go func() { found <- len(follow(t, srv, c, 40*time.Minute, opts).results) }()
 				if opts.Until == "" {
 					opts.Since = since
 				}
+				go func() { found <- len(follow(t, srv, c, 40*time.Minute, opts).results) }()
 			}
 			total := 0
 			for range loops {
