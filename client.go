@@ -24,14 +24,15 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// Client calls the Meeting Minutes Service. Create one Client and share it between goroutines. The
-// rate limit, the pause after a 429 and the poll interval apply to each Client separately. A Client starts goroutines only for calls that are
-// running, and needs no Close. Every verb of fmt masks the API key.
+// Client calls the Meeting Minutes Service. It is safe for concurrent use. Create one Client and share
+// it: the rate limit, the pause after a 429 and the polling work per Client, so two Clients do not
+// respect each other's limits. A Client starts goroutines only for calls that are running, so it needs
+// no Close. Every verb of fmt masks the API key.
 type Client struct {
 	Meetings   *MeetingsService   // from a recording to the minutes
 	Members    *MembersService    // people of the organisation
 	Projects   *ProjectsService   // groups of meetings
-	Templates  *TemplatesService  // shapes of minutes
+	Templates  *TemplatesService  // how minutes are written
 	Vocabulary *VocabularyService // terms that transcripts should spell right
 	Usage      *UsageService      // the remaining quota
 }
@@ -46,7 +47,8 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 }
 
 // NewFromEnv calls [New] with the environment variables MINUTES_BASE_URL and MINUTES_API_KEY,
-// without surrounding white space. A *ParamError names the variable.
+// without surrounding white space. If one of them is missing or invalid, NewFromEnv returns a
+// *ParamError that names it.
 func NewFromEnv(opts ...Option) (*Client, error) {
 	const base, key = "MINUTES_BASE_URL", "MINUTES_API_KEY"
 	return newClient(base, strings.TrimSpace(os.Getenv(base)), key, strings.TrimSpace(os.Getenv(key)), opts)
@@ -184,7 +186,7 @@ func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest
 		return nil, nil, err
 	}
 	if m, ok := any(out).(*Meeting); ok && !in.Background { // the poller records its own polls
-		c.poller.Record(snapshotOf(m.clone(), asked))
+		c.record(m, asked)
 	}
 	return out, resp, nil
 }

@@ -52,13 +52,13 @@ func TestGoal_JudgesSnapshots(t *testing.T) {
 		"asked, and a page with audio":    {goal: asked, status: StatusTranscribing, page: true, over: true},
 	} {
 		m := &Meeting{ID: "mtg_1", Status: test.status, CreatedAt: UnixTime(created.Unix())}
-		s := snapshotOf(m, at(test.sent))
-		s.Page = test.page
+		s := snapshotOf(m)
+		s.SentAt, s.Page = at(test.sent), test.page
 		over, confirm, err := test.goal.judge(s, at(test.sent+time.Second))
 		require.Equal(t, test.over, over, name)
 		require.Equal(t, test.confirm, confirm, name)
 		failed, isFailed := errors.AsType[*MeetingFailedError](err)
-		require.Equal(t, test.err == errAny, isFailed, name)
+		require.Equal(t, errors.Is(test.err, errAny), isFailed, name)
 		if isFailed {
 			require.Equal(t, &MeetingFailedError{MeetingID: "mtg_1", Status: test.status, Meeting: m}, failed, name)
 		} else {

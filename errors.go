@@ -125,7 +125,7 @@ var (
 	// ErrRecordingEmpty: the recording has no bytes.
 	ErrRecordingEmpty = errors.New("the recording is empty")
 	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
-	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, which the service rejects")
+	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, and the service rejects most over one gigabyte")
 	// ErrRecordingFormat: you gave no content type, and the recording does not show its format.
 	ErrRecordingFormat = errors.New("the recording is in no known audio or video format; if it is one, pass its content type")
 )

@@ -75,10 +75,15 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 		parallel(ctx, s.found(ctx, o.Since), yield, func(ctx context.Context, l *loop, in found) {
 			goal := wait.goal()
 			goal.patient, goal.onStatus = true, l.onStatus(o.OnStatus)
-			if err := s.followOne(ctx, l, in, &o, goal); err != nil {
+			end := func(err error) {
 				l.do(func() { l.end = err })
 				stop()
 			}
+			if in.err != nil {
+				end(in.err)
+				return
+			}
+			s.followOne(ctx, l, in.meeting, &o, goal, end)
 		})
 	}
 }
@@ -112,30 +117,28 @@ func (s *MeetingsService) found(ctx context.Context, since time.Time) iter.Seq[f
 // retryFollowed is how long Follow waits before it yields a meeting again whose error may pass.
 const retryFollowed = 10 * time.Minute
 
-// followOne waits for one meeting and yields it. An error ends Follow.
-func (s *MeetingsService) followOne(ctx context.Context, l *loop, in found, o *FollowOptions, g goal) error {
-	if in.err != nil {
-		return in.err
-	}
+// followOne waits for one meeting and yields it. It calls end if the service rejected the key.
+func (s *MeetingsService) followOne(ctx context.Context, l *loop, m *Meeting, o *FollowOptions, g goal, end func(error)) {
 	for {
 		skipped := false
-		if !l.do(func() { skipped = o.Skip != nil && o.Skip(in.meeting) }) || skipped {
-			return nil
+		if !l.do(func() { skipped = o.Skip != nil && o.Skip(m) }) || skipped {
+			return
 		}
-		r := &Result{MeetingID: in.meeting.ID, Meeting: in.meeting}
+		r := &Result{MeetingID: m.ID, Meeting: m}
 		err := s.waitAndFetch(ctx, r, g, o.Format, o.Transcript)
 		switch e, _ := errors.AsType[*Error](err); {
 		case ctx.Err() != nil:
-			return nil
+			return
 		case KeyRejected(err):
-			return err
+			end(err)
+			return
 		case errors.Is(err, ErrNotFound) && e.Operation == OpMeetingsGet: // someone deleted the meeting
-			return nil
+			return
 		case !l.yield(r, err) || e == nil || o.Skip == nil:
-			return nil
+			return
 		}
 		if rest.Sleep(ctx, retryFollowed) != nil {
-			return nil
+			return
 		}
 	}
 }

@@ -214,7 +214,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	for _, m := range page.Meetings {
 		// A service without this filter lists other meetings.
 		if m.ExternalID == externalID || m.ExternalID == strings.TrimSpace(externalID) {
-			c.poller.Record(snapshotOf(m.clone(), asked))
+			c.record(m, asked)
 			return m, nil
 		}
 	}
@@ -244,7 +244,7 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 	resp, err := s.core.request(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id})
 	if resp != nil {
-		s.core.poller.Forget(id) // also if the response was lost
+		s.core.poller.Changed(id) // also if the response was lost; its waits then find out by a GET
 	}
 	if errors.Is(err, ErrNotFound) && resp.MayHaveTakenEffect {
 		return nil // an earlier attempt deleted it, and its response was lost

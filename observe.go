@@ -58,7 +58,6 @@ func (c *core) observeRequest(ctx context.Context, a rest.Attempt) {
 		AttemptInfo: infoOf(a.Request, a.Number), Method: a.Request.Method, Path: c.Mask.Text(a.Request.Path),
 		StatusCode: a.Status, Err: a.Err, Duration: a.Took, WillRetry: a.WillRetry, RetryIn: a.RetryIn, Pause: a.Pause,
 	}
-	e.MeetingID = c.Mask.Text(e.MeetingID)
 	if a.Response == nil {
 		e.StatusCode = 0
 	} else if a.Status/100 != 2 {

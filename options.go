@@ -89,8 +89,8 @@ func WithObserver(observe func(context.Context, Attempt)) Option {
 //
 //   - at debug level, each attempt of each request;
 //   - at info level, each time a 429 makes the Client pause all API requests;
-//   - at warn level, a meeting whose polls have failed three times in a row, and the first
-//     successful poll after that.
+//   - at warn level, when the requests of waits begin to fail, with the error, and once when they work
+//     again.
 func WithLogger(l *slog.Logger) Option {
 	return option("WithLogger", l != nil, "must not be nil",
 		func(c *core) { c.log, c.observers = l, append(c.observers, logAttempts(l)) })

@@ -17,41 +17,42 @@ type polled struct{ core *core }
 
 // Get asks for one meeting.
 func (p polled) Get(ctx context.Context, id string, send func() bool) (snapshot, time.Duration, *poll.Failure) {
-	sentAt := time.Now()
-	in := rest.Request{Operation: route.MeetingsGet, ID: id, Background: true, Send: func() bool {
-		sentAt = time.Now()
-		return send()
-	}}
+	in := rest.Request{Operation: route.MeetingsGet, ID: id, Background: true, Send: send}
 	m, resp, err := doResponse[Meeting](ctx, p.core, in)
 	if err != nil {
 		return snapshot{}, 0, failureOf(err)
 	}
-	return snapshotOf(m, sentAt), maxAgeOf(resp.Header.Get("Cache-Control")), nil
+	return snapshotOf(m), maxAgeOf(resp.Header.Get("Cache-Control")), nil
 }
 
 // Page asks for one list page.
 func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]snapshot, string, *poll.Failure) {
-	sentAt := time.Now()
 	params := &MeetingListParams{Limit: maxLimit, Cursor: cursor}
-	page, err := do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Background: true, Send: func() bool {
-		sentAt = time.Now()
-		return send()
-	}})
+	page, err := do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Background: true, Send: send})
 	if err != nil {
 		return nil, "", failureOf(err)
 	}
 	shown := make([]snapshot, len(page.Meetings))
 	for i, m := range page.Meetings {
-		shown[i] = snapshotOf(m, sentAt)
-		shown[i].Page = true
+		shown[i] = snapshotOf(m)
 	}
 	return shown, page.NextCursor, nil
 }
 
-// snapshotOf returns a snapshot for the poller. The poller keeps m.
-func snapshotOf(m *Meeting, sentAt time.Time) snapshot {
+// snapshotOf returns a snapshot for the poller, which keeps m. The poller knows when it sent its own
+// requests, so it sets SentAt.
+func snapshotOf(m *Meeting) snapshot {
 	return snapshot{ID: m.ID, Final: m.Status.Final(), Idle: m.Status == StatusCreated, Meeting: m,
-		Created: m.CreatedAt.Time(), Updated: m.UpdatedAt.Time(), SentAt: sentAt}
+		Created: m.CreatedAt.Time(), Updated: m.UpdatedAt.Time()}
+}
+
+// record tells the poller what a response to the user's own request shows, which began at the given
+// time. It is older than a question that is asked after it, even if both have the same time, as they
+// may in a test's virtual time.
+func (c *core) record(m *Meeting, began time.Time) {
+	s := snapshotOf(m.clone())
+	s.SentAt = began.Add(-1)
+	c.poller.Record(s)
 }
 
 var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)

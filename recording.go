@@ -104,7 +104,7 @@ func fileError(path string, err error) error {
 		return err
 	}
 	reason := strconv.Quote(path) + ": " + bad.Reason
-	if bad.Err == ErrRecordingFormat {
+	if errors.Is(bad, ErrRecordingFormat) {
 		reason += " to FromReader, with the opened file"
 	}
 	return &ParamError{Param: bad.Param, Reason: reason, Err: bad.Err}

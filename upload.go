@@ -199,7 +199,7 @@ func (u *upload) attempt(ctx context.Context) storage.Decision {
 	}
 	o := put.Do(ctx)
 	times := storage.Times{Now: time.Now(), URLExpires: u.expires}
-	times.Wait = storage.Delay(u.past.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
+	times.Wait = rest.Delay(u.past.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
 	times.Deadline, _ = ctx.Deadline()
 	next, past := storage.Decide(u.past, o, times)
 	u.past, u.last = past, o
@@ -221,7 +221,6 @@ func (u *upload) hasAudio(ctx context.Context) (bool, error) {
 	const longest = time.Minute // since a wait outlasts any outage of the service
 	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("no answer within %v", longest))
 	defer cancel()
-	u.core.poller.Changed(u.id) // a response from before the upload proves nothing
 	m, err := u.core.look(ctx, u.id, time.Now())
 	switch err := err.(type) {
 	case nil:

@@ -139,7 +139,7 @@ func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
 		return nil, &WaitError{MeetingID: id, Err: endOf(ctx, nil)}
 	}
 	sub := c.poller.Subscribe(id, g.patient)
-	defer sub.Cancel()
+	defer func() { _ = sub.Cancel() }() // its error only matters when ctx is done
 	for {
 		var u poll.Update[*Meeting]
 		select {

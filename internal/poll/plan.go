@@ -10,7 +10,7 @@ const (
 	interval  = 30*time.Second + time.Millisecond/2 // between two GETs of a meeting; the rest is for inexact clocks
 	maxAsked  = 5 * time.Minute                     // the longest max-age or Retry-After that is obeyed
 	maxPause  = 30 * time.Second                    // the longest pause in an outage
-	bearable  = 10 * time.Minute                    // so long a wait bears failures that may pass
+	hopeless  = 10 * time.Minute                    // of failures that may pass, and of nothing else, end a wait
 	steady    = 330                                 // so many requests fit into one interval; more make cycles longer
 	leastPace = 8                                   // requests a second that are always allowed
 	maxPolls  = 32                                  // GETs under way at a time
@@ -204,9 +204,9 @@ func (p *plan) getEnded(w *watch, now time.Duration) {
 	p.put(w)
 }
 
-// getFailed records the failure of a GET, after getEnded. hopeless means that failures which are not transient have lasted
+// getFailed records the failure of a GET, after getEnded. It ends the wait if failures which are not transient have lasted
 // too long, without a good response about the meeting.
-func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (hopeless bool) {
+func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 	p.take(w)
 	defer p.put(w)
 	delay := interval << min(w.failed, 4) // longer each time, so that one bad meeting takes nothing from the others
@@ -226,13 +226,13 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (hopeless bool
 		if w.passing == 0 {
 			w.passing = now
 		}
-		hopeless = now-w.passing >= bearable
+		ends = now-w.passing >= hopeless
 	}
 	w.failed++
 	w.held = false
 	w.free = now + max(interval, min(f.RetryAfter, maxAsked))
 	w.due = max(w.free, now+min(delay, maxAsked))
-	return hopeless
+	return ends
 }
 
 // works records that the service works: it has answered, even if with a rejection.

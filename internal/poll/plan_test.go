@@ -129,7 +129,8 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			if c.do != nil {
 				c.do(t, p, w)
 			}
-			require.Equal(t, c.is, c.want(p, w))
+			got := c.want(p, w)
+			require.Equal(t, c.is, got)
 		})
 	}
 }

@@ -162,7 +162,7 @@ func (p *Poller[M]) stop() {
 }
 
 // request makes a request without the lock, and records its outcome with the lock. useful reports, just before the request is
-// sent, whether it still is. request returns when that was.
+// sent, whether it still is.
 func (p *Poller[M]) request(ctx context.Context, useful func() bool, send func(func() bool), record func(sentAt time.Time)) {
 	unsent, sentAt := true, time.Now()
 	sent := func() {

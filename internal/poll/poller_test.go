@@ -193,7 +193,7 @@ func TestPoller_ReportsTroubleOnce(t *testing.T) {
 		var mu sync.Mutex
 		var reports []error
 		p = poll.New[int](s, func(err error) {
-			p.Forget("other") // no lock is held
+			p.Changed("other") // no lock is held
 			mu.Lock()
 			defer mu.Unlock()
 			reports = append(reports, err)

@@ -296,7 +296,6 @@ type measures struct {
 	late     [][]time.Duration // by process: from a change to the wait's notification
 	unseen   []time.Duration   // by process: the longest time
 	userTook []time.Duration   // how long the user's calls took
-	ended    []time.Duration   // when waits ended with an error, since the scenario began
 	found    map[string]int    // how often Follow's runs found each meeting
 	done     map[string]int    // how often they saw it through
 	lasted   time.Duration

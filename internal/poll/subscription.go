@@ -120,7 +120,7 @@ func (p *Poller[M]) Record(s Snapshot[M]) {
 	p.got(p.meeting(s.ID), s, 0)
 }
 
-// Changed makes the next GET of a meeting immediate, because the user changes it: by an upload, for example.
+// Changed makes the next GET of a meeting immediate, because the user has changed it, by an upload or a deletion.
 func (p *Poller[M]) Changed(id string) {
 	p.mu.Lock()
 	defer p.unlock()
@@ -128,6 +128,3 @@ func (p *Poller[M]) Changed(id string) {
 	p.plan.ask(&p.meeting(id).watch, now, true) // even if unknown: a response that was sent before may still come
 	p.run()
 }
-
-// Forget forgets what is known of a meeting that the user has deleted. Its waits find that out by a GET.
-func (p *Poller[M]) Forget(id string) { p.Changed(id) }

@@ -197,7 +197,7 @@ func TestRetry_EndsWithContext(t *testing.T) {
 
 // slowly returns a body that ends with err, a nanosecond after its context.
 func slowly(err error) io.Reader {
-	return testbase.ReaderFunc(func([]byte) (int, error) { time.Sleep(2); return 0, err })
+	return testbase.ReaderFunc(func([]byte) (int, error) { time.Sleep(2 * time.Nanosecond); return 0, err })
 }
 
 func TestRetry_RecordsEffect(t *testing.T) {
@@ -303,4 +303,16 @@ func TestRetryAfter(t *testing.T) {
 		}
 		assert.Zero(t, RetryAfter(429, nil))
 	})
+}
+
+// The wait before a retry is random, at most half a second at first and twice as long each time, up to thirty seconds.
+func TestDelay_DoublesAndObeysRetryAfter(t *testing.T) {
+	t.Parallel()
+	for n := range 20 {
+		most := min(time.Second/2<<min(n, 10), 30*time.Second)
+		for range 100 {
+			require.LessOrEqual(t, Delay(n, 0), most)
+		}
+		require.GreaterOrEqual(t, Delay(n, time.Minute), time.Minute)
+	}
 }

@@ -103,10 +103,10 @@ func TestThrottle_LongerPausesAfterMore429s(t *testing.T) {
 	t.Parallel()
 	var p pace
 	now := time.Unix(0, 0)
-	for _, want := range []time.Duration{2, 4, 8, 16, 16} {
+	for _, want := range []int{2, 4, 8, 16, 16} {
 		p.send(now)
 		now = now.Add(time.Second)
-		assert.Equal(t, want*time.Second, p.rejected(now, now.Add(-time.Second/2), 0, 1))
+		assert.Equal(t, time.Duration(want)*time.Second, p.rejected(now, now.Add(-time.Second/2), 0, 1))
 		now = p.until
 	}
 }

@@ -89,9 +89,10 @@ func requireUnchanged(t *testing.T, before, after *http.Transport) {
 
 func TestTransports_Defaults(t *testing.T) {
 	t.Parallel()
-	require.Same(t, APITransport(nil), APITransport(nil))
-	require.Same(t, StorageTransport(nil), StorageTransport(nil))
-	require.NotSame(t, APITransport(nil), StorageTransport(nil))
+	api, storage := APITransport(nil), StorageTransport(nil)
+	require.Same(t, api, APITransport(nil), "one pool of connections for all Clients")
+	require.Same(t, storage, StorageTransport(nil))
+	require.NotSame(t, api, storage)
 	require.Equal(t, 15*time.Second, APITransport(nil).(*http.Transport).HTTP2.SendPingTimeout)
 	require.False(t, StorageTransport(nil).(*http.Transport).Protocols.HTTP2())
 	custom := testbase.RoundTripper(nil)

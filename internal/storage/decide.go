@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -134,14 +133,4 @@ func temporary(status int, code string) bool {
 // response, or without one if status is 0.
 func Retryable(status int, code, message string) bool {
 	return status == 0 || status/100 == 2 || temporary(status, code) || saysExpired(status, code, message)
-}
-
-// Delay returns a random wait before retry n, from 0: exponential backoff with full jitter, from half
-// a second to 30 seconds. It is at least retryAfter.
-func Delay(n int, retryAfter time.Duration) time.Duration {
-	const first, most = 500 * time.Millisecond, 30 * time.Second
-	if retryAfter > 0 {
-		return retryAfter + rand.N(first)
-	}
-	return rand.N(min(first<<min(n, 6), most))
 }

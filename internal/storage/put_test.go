@@ -392,14 +392,3 @@ func TestRun_HandsOverLateValues(t *testing.T) {
 		require.EqualValues(t, 7, late.Load(), "once, and not after an error")
 	})
 }
-
-func TestDelay(t *testing.T) {
-	t.Parallel()
-	for n := range 20 {
-		most := min(time.Second/2<<min(n, 10), 30*time.Second)
-		for range 100 {
-			require.Less(t, Delay(n, 0), most)
-		}
-		require.GreaterOrEqual(t, Delay(n, time.Minute), time.Minute)
-	}
-}

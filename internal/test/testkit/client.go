@@ -174,21 +174,3 @@ func Presigned(url string) (u minutes.PresignedURL) {
 	}
 	return u
 }
-
-// Quoted returns a JSON string and keeps invalid bytes.
-func Quoted(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			b.WriteString(`\` + string(c))
-		case c < ' ':
-			b.WriteString(`\u0020`)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}

@@ -5,16 +5,13 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"iter"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
@@ -33,14 +30,6 @@ type Polls struct {
 	pages  int
 	single map[string][]time.Time // the polls of each meeting
 	paged  map[string]time.Time   // the latest page with each meeting
-}
-
-// Follow waits for meetings none of which ends before ctx.
-func Follow(ctx context.Context, t testing.TB, c *minutes.Client, ids []string, opts *minutes.WaitOptions) {
-	t.Helper()
-	for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), opts) {
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-	}
 }
 
 // WatchPolls returns a Client of srv and its polls. They use connections in a long run
@@ -163,12 +152,6 @@ type Slow struct {
 	Until     time.Time // delays end then, if not zero
 }
 
-// WatchLatePolls is WatchPolls with delayed responses.
-func WatchLatePolls(srv *minutestest.Server, back time.Duration) (*minutes.Client, *Polls) {
-	_, l := WatchPolls(srv)
-	return WatchedBy(srv, &Slow{Next: l, Back: back}), l
-}
-
 func (d *Slow) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet || !d.Until.IsZero() && time.Now().After(d.Until) {
 		return d.Next.RoundTrip(r)
@@ -210,27 +193,4 @@ func WaitFor(t testing.TB, c *minutes.Client, id string, d time.Duration, o *min
 		return nil
 	}
 	return wait.Meeting
-}
-
-// RequireQuiet requires that a Client without waits sends no requests for an hour.
-func RequireQuiet(t testing.TB, l *Polls) {
-	t.Helper()
-	n := l.Len()
-	time.Sleep(time.Hour)
-	require.Equal(t, n, l.Len(), "requests without waits")
-}
-
-// Meetings returns the meetings of results: nil for a result with an error.
-func Meetings(results iter.Seq2[*minutes.Result, error]) iter.Seq2[*minutes.Meeting, error] {
-	return func(yield func(*minutes.Meeting, error) bool) {
-		for r, err := range results {
-			var m *minutes.Meeting
-			if err == nil {
-				m = r.Meeting
-			}
-			if !yield(m, err) {
-				return
-			}
-		}
-	}
 }

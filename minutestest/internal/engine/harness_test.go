@@ -192,9 +192,6 @@ func (s *rig) status(key, id string) string {
 	return s.do(key, "GET /v1/meetings/"+id, "").is(200, "").field("status")
 }
 
-// chunked sends a body without its length.
-func chunked(r *http.Request) { r.ContentLength = -1 }
-
 // Organisation returns the present settings of an organisation.
 func (s *rig) Organisation(id string) (world.Organisation, bool) {
 	w := s.World()

@@ -33,18 +33,6 @@ func (s *rig) list(key, query string) (ids []string, next string) {
 	return ids, next
 }
 
-// walk reads a listing to its end.
-func (s *rig) walk(key, query string) (ids []string, pages int) {
-	for cursor := ""; ; pages++ {
-		page, next := s.list(key, query+"&cursor="+cursor)
-		ids = append(ids, page...)
-		if next == "" {
-			return ids, pages + 1
-		}
-		cursor = next
-	}
-}
-
 // TestListQuery is section 4.2 on the list's parameters, with D7, D19 and D25.
 func TestListQuery(t *testing.T) {
 	t.Parallel()
