@@ -208,7 +208,10 @@ func TestParallel_CallsOnStatusForEachChange(t *testing.T) {
 			notified[m.ID] = append(notified[m.ID], m.Status)
 		}) {
 			require.NoError(t, err)
-			require.Equal(t, []minutes.Status{"audio_uploaded", "transcribing", "generating_minutes", "minutes_ready"}, notified[r.MeetingID])
+			mu.Lock() // ProcessAll may call OnStatus of the other meeting meanwhile
+			got := slices.Clone(notified[r.MeetingID])
+			mu.Unlock()
+			require.Equal(t, []minutes.Status{"audio_uploaded", "transcribing", "generating_minutes", "minutes_ready"}, got)
 		}
 		require.Len(t, notified, 2)
 	})
