@@ -12,7 +12,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
-// What a snapshot means to a wait.
+// A wait judges each snapshot against its goal.
 func TestGoal_JudgesSnapshots(t *testing.T) {
 	t.Parallel()
 	created := time.Unix(1_000_000, 0)
@@ -69,7 +69,7 @@ func TestGoal_JudgesSnapshots(t *testing.T) {
 
 var errAny = errors.New("a *MeetingFailedError")
 
-// What the failure of a poll means to a wait.
+// A failed poll ends a wait at once, after ten minutes, or never.
 func TestFailureOf_ClassifiesErrors(t *testing.T) {
 	t.Parallel()
 	untrusted := &tls.CertificateVerificationError{Err: errors.New("who is that?")}

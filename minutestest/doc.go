@@ -30,7 +30,8 @@
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseResponse())
 //
-// A fault that was never applied fails the test, because otherwise the test would prove nothing.
+// A fault that was applied fewer times than asked fails the test, because otherwise the test would
+// prove nothing.
 // [WithEdgeLimit] limits requests as the service's edge does.
 //
 // # Scripts

@@ -114,7 +114,7 @@ func ExampleServer_Update() {
 	// Output: true
 }
 
-// What the service saw of a client, and what became of the meeting.
+// See the requests of a client, and the history of its meeting.
 func ExampleServer_Requests() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -184,7 +184,7 @@ func ExampleServer_Listen() {
 	// Output: 5 members
 }
 
-// Pages of one meeting each, as the interface allows.
+// Pages of one meeting each, as the API reference allows.
 func ExampleServer_SetPageSizes() {
 	srv := minutestest.New()
 	defer srv.Close()

@@ -41,7 +41,7 @@ func onBothWires(t *testing.T, test func(t *testing.T, s *Server, c *caller)) {
 	})
 }
 
-// What a client sees of each fault that hits a GET, and that it hits the second of three, once.
+// Each fault hits the second of three GETs, once, and the client sees it.
 func TestFaults_OfTheService(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -33,7 +33,7 @@ func newResponse(status int, contentType, body string) *recorded {
 	return p
 }
 
-// send sends p but for its last byte, which it returns: a client that has the whole response must
+// send sends p except its last byte, which it returns: a client that has the whole response must
 // find its request in the journal and in the audit. lost says that the client does not get it all.
 func (p *recorded) send(w http.ResponseWriter, r *http.Request) (last []byte, lost bool) {
 	maps.Copy(w.Header(), p.Header())

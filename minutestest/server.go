@@ -58,7 +58,7 @@ type Server struct {
 const afterwards = time.Hour
 
 // NewServer returns a Server for one test. When the test ends, the Server is closed. Every
-// violation (see [Server.Violations]) and every fault that was injected but never applied fails the
+// violation (see [Server.Violations]) and every fault that was applied fewer times than asked fails the
 // test. If the test failed for any reason, and go test has -artifacts, [Server.Report] goes to the
 // test's ArtifactDir, and the test's log contains its path.
 //

@@ -13,8 +13,8 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-// longestOutage is how long the program may be stopped without missing a meeting. Each start looks at the meetings of this
-// time, so a much longer time costs requests.
+// longestOutage is how long the program may be stopped without missing a meeting. Each start reads the list as far back as
+// that, so a much longer time costs requests.
 const longestOutage = 7 * 24 * time.Hour
 
 // follow writes minutes into dir until ctx is done. It calls written after each file.

@@ -7,7 +7,7 @@
 //	TEMPORAL_ADDRESS=… go run . weekly.mp3 board.mp3  # starts a workflow for each, and waits
 //
 // With TEMPORAL_ADDRESS, a worker needs MINUTES_BASE_URL and MINUTES_API_KEY.
-// TEMPORAL_NAMESPACE is "default" unless set. MINUTES_DIR is the folder for the
+// TEMPORAL_NAMESPACE is "default" unless set. MINUTES_DIR is the directory for the
 // minutes.
 //
 // For your own program, copy ingest.go.

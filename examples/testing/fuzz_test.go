@@ -23,7 +23,7 @@ func FuzzActions(f *testing.F) {
 	})
 }
 
-// For any title, the service accepts it or rejects it as the interface says,
+// For any title, the service accepts it or rejects it as the API reference says,
 // and always accepts our reference. One service serves all inputs.
 func FuzzTitle(f *testing.F) {
 	srv := minutestest.NewServer(f)

@@ -23,7 +23,7 @@ const (
 )
 
 // serviceTest runs a test in a bubble, in which waiting takes no time, with a new service. When it ends, the service
-// fails the test for the client's mistakes, and for faults that were never applied.
+// fails the test for the client's mistakes, and for faults that were applied too rarely.
 func serviceTest(t *testing.T, test func(t *testing.T, srv *minutestest.Server)) {
 	t.Helper()
 	t.Parallel()

@@ -144,7 +144,7 @@ func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, nex
 	}
 }
 
-// endSweep ends the sweep. What it should have shown, and did not, falls due.
+// endSweep ends the sweep. The meetings that it should have shown, and did not, fall due.
 func (p *plan) endSweep(now time.Duration, depth int) {
 	p.sweep, p.depth = nil, depth
 	p.release(now, p.sweeps)

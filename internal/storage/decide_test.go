@@ -10,7 +10,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-// What follows an attempt. Unless the row says otherwise, it was the first of an upload with four
+// Decide says what follows an attempt. Unless the row says otherwise, it was the first of an upload with four
 // retries, half of the recording was sent, and the URL is valid for an hour.
 func TestDecide(t *testing.T) {
 	t.Parallel()

@@ -94,7 +94,7 @@ func edgeTroubles() []trouble {
 
 const proxyHost = "proxy.example:3128"
 
-// What kinds of requests there are, which differ in their troubles.
+// These kinds of requests differ in their troubles.
 const (
 	calls   = "call: "
 	polls   = "poll: "

@@ -8,7 +8,7 @@ import (
 
 // Script says what becomes of meetings. It is for those with a certain id, external id or title,
 // or, when none of the three is set, for all; where several scripts are for one meeting, the
-// narrowest counts, in that order. What a script leaves empty is left to the next wider one, and in
+// narrowest counts, in that order. A field that a script leaves empty is left to the next wider one, and in
 // the end to the natural course: minutes from a short conversation, after the stages of the World.
 // As JSON, durations are texts such as "20ms" or "1h30m".
 type Script struct {

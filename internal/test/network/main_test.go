@@ -24,7 +24,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// What the whole test binary shares. Clients without options read the certificates and
+// The whole test binary shares these. Clients without options read the certificates and
 // the proxy from the environment, once for each process.
 var (
 	certificate string // a PEM file with certificate and key, for 127.0.0.1

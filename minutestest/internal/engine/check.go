@@ -144,7 +144,7 @@ func (c *checker) vocabulary(at string, o *world.Organisation) {
 	}
 }
 
-// maxExpiresAt is in the year 5138. What lies beyond is in milliseconds.
+// maxExpiresAt is in the year 5138, so a number beyond it is in milliseconds.
 const maxExpiresAt = 100_000_000_000
 
 func (c *checker) key(at string, o *world.Organisation, k *world.Key) {

@@ -25,7 +25,7 @@ func newQuota(o *world.Organisation, now time.Time) quota {
 	return q
 }
 
-// updated returns the quota after an update of o. What a top-up restores stays.
+// updated returns the quota after an update of o. The amount that a top-up restores stays.
 func (q quota) updated(o *world.Organisation, now time.Time) quota {
 	after := newQuota(o, now)
 	after.reserved, after.periodCredits, after.periodSeconds = q.reserved, q.periodCredits, q.periodSeconds

@@ -248,7 +248,7 @@ func TestReport_ShowsEverything(t *testing.T) {
 	})
 }
 
-// What the test changed stands between the requests, without secrets.
+// The report lists the changes of the test between the requests, without secrets.
 func TestActions_AreInOrderOfRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
