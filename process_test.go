@@ -219,7 +219,7 @@ func TestProcess_TwoWorkersMakeOneMeeting(t *testing.T) {
 }
 
 // If the service rejects the upload URL, another worker may have uploaded the audio. If the service
-// cannot say so, a later run can.
+// cannot say so until ctx is done, a later run can ask again.
 func TestProcess_AsksForTheAudioOfAnotherWorker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -233,8 +233,11 @@ func TestProcess_AsksForTheAudioOfAnotherWorker(t *testing.T) {
 			}
 			return testkit.Canned(503, "")(req)
 		})
-		_, err := c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		_, err := c.Meetings.Process(ctx, weekly("rec-1"), testkit.Audio(10), nil)
 		require.ErrorContains(t, err, "checking whether the audio arrived")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.True(t, minutes.Retryable(err), "%v", err)
 	})
 }

@@ -216,11 +216,9 @@ func (u *upload) attempt(ctx context.Context) storage.Decision {
 	return next
 }
 
-// hasAudio polls the meeting, and reports whether it has audio, as in every status except created.
+// hasAudio polls the meeting, and reports whether it has audio, as in every status except created. Like a
+// wait, it outlasts outages of the service: if it gave up, an upload whose audio has arrived would fail.
 func (u *upload) hasAudio(ctx context.Context) (bool, error) {
-	const longest = time.Minute // since a wait outlasts any outage of the service
-	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("no answer within %v", longest))
-	defer cancel()
 	m, err := u.core.look(ctx, u.id, time.Now())
 	switch err := err.(type) {
 	case nil:
