@@ -36,10 +36,16 @@ func (w *worker) run(ctx context.Context) {
 		}
 	})
 	for ctx.Err() == nil { // ProcessAll ends if the key is rejected
-		for result, err := range w.client.Meetings.ProcessAll(ctx, w.jobs(ctx), &minutes.ProcessOptions{Format: minutes.FormatMarkdown}) {
-			if result != nil {
-				w.decide(ctx, result, err)
-			}
+		w.processAll(ctx)
+	}
+}
+
+func (w *worker) processAll(ctx context.Context) {
+	taking, stop := context.WithCancel(ctx) // so that jobs ends with ProcessAll, even while it sleeps
+	defer stop()
+	for result, err := range w.client.Meetings.ProcessAll(ctx, w.jobs(taking), &minutes.ProcessOptions{Format: minutes.FormatMarkdown}) {
+		if result != nil {
+			w.decide(ctx, result, err)
 		}
 	}
 }
