@@ -5,6 +5,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -35,6 +38,16 @@ type Response struct {
 	StatusCode int
 	Header     http.Header // without cookies, the API key and the query of a Location
 	Body       []byte      // at most 4 MiB, or 8 MiB for minutes and a transcript
+}
+
+// Format prints the Response without its body, which may contain an upload URL, for every verb.
+func (r Response) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.mask()) }
+
+// LogValue keeps the body out of structured logs.
+func (r Response) LogValue() slog.Value { return slog.StringValue(r.mask()) }
+
+func (r Response) mask() string {
+	return fmt.Sprintf("minutes.Response(%d, body of %d bytes)", r.StatusCode, len(r.Body))
 }
 
 // response returns a copy of r for the caller.

@@ -3,7 +3,9 @@ package minutes_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -207,4 +209,19 @@ func TestContextWithHeader_ReachesAPIRequests(t *testing.T) {
 			require.Equal(t, "Bearer "+testkit.Key, sent[i].Get("Authorization"))
 		}
 	})
+}
+
+// The response with an upload URL contains a credential, so nothing that prints a Response shows its body.
+func TestResponse_PrintsNoBody(t *testing.T) {
+	t.Parallel()
+	resp := minutes.Response{StatusCode: 200, Body: []byte(`{"upload_url":"https://storage.example/k?signature=abc"}`)}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		for _, printed := range []any{resp, &resp} {
+			require.Equal(t, "minutes.Response(200, body of 56 bytes)", fmt.Sprintf(verb, printed), verb)
+		}
+	}
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "response", resp)
+	require.Contains(t, log.String(), "body of 56 bytes")
+	require.NotContains(t, log.String(), "signature")
 }
