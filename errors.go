@@ -250,7 +250,8 @@ func Retryable(err error) bool {
 				return true
 			}
 		case *StorageError:
-			if storage.Retryable(e.StatusCode, e.Code, e.Message) {
+			_, asked := errors.AsType[*Error](e.Err) // the service's answer is newer than a lost response
+			if storage.Retryable(e.StatusCode, e.Code, e.Message) && (e.StatusCode != 0 || !asked) {
 				return true
 			}
 		}

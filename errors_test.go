@@ -550,3 +550,14 @@ func TestRetryAfter_ReadsServiceAndStorage(t *testing.T) {
 		require.Equal(t, test.want > 0, ok, name)
 	}
 }
+
+// If the question whether the audio arrived finds the meeting deleted, another upload cannot succeed.
+func TestRetryable_LetsTheServiceDecideAfterALostUpload(t *testing.T) {
+	t.Parallel()
+	lost := &minutes.StorageError{MeetingID: "mtg_1", Err: io.EOF}
+	require.True(t, minutes.Retryable(lost))
+	lost.Err = fmt.Errorf("%w; %w", io.EOF, &minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound})
+	require.False(t, minutes.Retryable(lost))
+	lost.Err = fmt.Errorf("%w; %w", io.EOF, &minutes.Error{StatusCode: 503})
+	require.True(t, minutes.Retryable(lost))
+}
