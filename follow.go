@@ -70,6 +70,7 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 		if o.Since.IsZero() {
 			o.Since = time.Now().Add(-2 * time.Minute)
 		}
+		o.Since = o.Since.Truncate(time.Second) // as the service's times are
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
 		parallel(ctx, s.found(ctx, o.Since), yield, func(ctx context.Context, l *loop, in found) {

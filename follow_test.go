@@ -390,3 +390,17 @@ func TestFollow_HandlesEveryMeetingDespiteKills(t *testing.T) {
 		require.LessOrEqual(t, twice, 2)
 	})
 }
+
+// The service tells creation times in whole seconds, so a meeting of the same second counts.
+func TestFollow_YieldsMeetingOfTheSameSecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := direct(srv)
+		time.Sleep(300 * time.Millisecond)
+		since := time.Now()
+		time.Sleep(200 * time.Millisecond)
+		testkit.Uploaded(t, c, "Weekly")
+		require.Contains(t, follow(t, srv, c, time.Hour, &minutes.FollowOptions{Since: since}).results, "Weekly")
+	})
+}
