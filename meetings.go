@@ -243,8 +243,8 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 	resp, err := s.core.request(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id})
-	if resp != nil {
-		s.core.poller.Changed(id) // also if the response was lost; its waits then find out by a GET
+	if err == nil || resp != nil && resp.MayHaveTakenEffect {
+		s.core.poller.Changed(id) // its waits find out by a GET
 	}
 	if errors.Is(err, ErrNotFound) && resp.MayHaveTakenEffect {
 		return nil // an earlier attempt deleted it, and its response was lost

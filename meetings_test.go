@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jarcoal/httpmock"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -314,4 +315,21 @@ func TestFindByExternalID_FindsTrimmedReference(t *testing.T) {
 		failed := testkit.RequireError(t, err, testkit.OperationNamed(t, "meetings.list"))
 		require.NotContains(t, failed.Error(), "crm/1")
 	}
+}
+
+// A Delete that the service rejects changes nothing, so the next poll keeps its interval.
+func TestDelete_KeepsThePollIntervalIfRejected(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv)
+		id := testkit.Uploaded(t, c, "Weekly").ID
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+		defer cancel()
+		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsDelete}, minutestest.Refuse(minutes.ErrForbidden))
+		time.AfterFunc(10*time.Second, func() { assert.ErrorIs(t, c.Meetings.Delete(ctx, id), minutes.ErrForbidden) })
+		_, err := c.Meetings.Wait(ctx, id, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Len(t, srv.Requests(minutes.OpMeetingsGet), 2)
+	})
 }
