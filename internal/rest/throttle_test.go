@@ -43,7 +43,7 @@ func TestThrottle_SharesLimitFairly(t *testing.T) {
 			for i := range accepted {
 				all.Go(func() {
 					time.Sleep(time.Duration(i) * time.Minute / 2) // the first ones have taken everything
-					accepted[i] = e.spend(ctx, NewThrottle(nil), true)
+					accepted[i] = e.spend(ctx, NewThrottle(rate.NewLimiter(rate.Inf, 0)), true)
 				})
 			}
 			all.Wait()
@@ -57,7 +57,8 @@ func TestThrottle_SharesLimitFairly(t *testing.T) {
 	}
 }
 
-func TestThrottle_LetsBackgroundHaveEveryFourthRequest(t *testing.T) {
+// The user's requests go first, but not all the time.
+func TestThrottle_LetsBackgroundHaveEveryFifthRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -71,14 +72,14 @@ func TestThrottle_LetsBackgroundHaveEveryFourthRequest(t *testing.T) {
 		var polls int
 		waits.Go(func() { polls = all.spend(ctx, throttle, true) })
 		waits.Wait()
-		assert.InDelta(t, 600, polls, 10)
+		assert.InDelta(t, 480, polls, 10)
 	})
 }
 
 func TestThrottle_PausesAfter429(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		throttle, began := NewThrottle(nil), time.Now()
+		throttle, began := NewThrottle(rate.NewLimiter(rate.Inf, 0)), time.Now()
 		require.NoError(t, throttle.Wait(t.Context(), false))
 		time.Sleep(time.Second)
 		assert.Equal(t, 20*time.Second, throttle.Limited(began, 20*time.Second))
@@ -114,7 +115,7 @@ func TestThrottle_LongerPausesAfterMore429s(t *testing.T) {
 func TestThrottle_ForgetsOld429(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		throttle := NewThrottle(nil)
+		throttle := NewThrottle(rate.NewLimiter(rate.Inf, 0))
 		require.NoError(t, throttle.Wait(t.Context(), false))
 		throttle.Limited(time.Now(), 0)
 		time.Sleep(6 * time.Minute)
@@ -136,6 +137,5 @@ func TestThrottle_ObeysContext(t *testing.T) {
 		began := time.Now()
 		require.ErrorIs(t, throttle.Wait(ctx, true), context.Canceled)
 		assert.Equal(t, time.Second, time.Since(began))
-		assert.Empty(t, throttle.queues[background])
 	})
 }
