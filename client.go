@@ -3,8 +3,6 @@ package minutes
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -79,19 +77,6 @@ func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Clien
 		Vocabulary: &VocabularyService{s},
 		Usage:      &UsageService{s},
 	}, nil
-}
-
-// Format prints the Client without its API key, for every verb.
-func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask()) }
-
-// LogValue keeps the API key out of structured logs.
-func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
-
-func (c Client) mask() string {
-	if c.Meetings == nil {
-		return "minutes.Client(made without New)"
-	}
-	return "minutes.Client(" + c.Meetings.core.Base.String() + ", key masked)"
 }
 
 // parseBaseURL never quotes base, which is the key if the caller has swapped the arguments.

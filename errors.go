@@ -327,8 +327,8 @@ func (c *core) newError(r *rest.Response, err error) *Error {
 	if row, ok := route.Of(r.Request.Operation); ok && e.Code == ErrInsufficientScope {
 		e.Scope = Scope(row.Scope)
 	}
-	if paused, ok := errors.AsType[*rest.PausedError](err); ok {
-		e.RetryAfter, e.Code = paused.Left, cmp.Or(e.Code, ErrRateLimited)
+	if errors.Is(err, rest.ErrPaused) {
+		e.Code = cmp.Or(e.Code, ErrRateLimited)
 	}
 	return e
 }

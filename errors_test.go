@@ -107,7 +107,7 @@ func TestError_DescribesResponseWithoutEnvelope(t *testing.T) {
 		text   string // after method and path
 	}{
 		"bare 429":                      {429, "slow down", []string{"Content-Type", "text/plain"}, minutes.ErrRateLimited, "429 RATE_LIMITED: too many requests"},
-		"HTML 404":                      {404, page, []string{"Content-Type", "text/html; charset=utf-8"}, "", "404: the response is not the service's error envelope: minutes.example sent \"Not Found\"; check the base URL"},
+		"HTML 404":                      {404, page, []string{"Content-Type", "text/html; charset=utf-8"}, "", "404: the response is not the service's error envelope: minutes.example sent \"<!DOCTYPE html><h1>Not Found</h1><p>NOT_FOUND</p>\"; check the base URL"},
 		"text 502":                      {502, "bad gateway\n", []string{"Content-Type", "text/plain"}, "", "502: the response is not the service's error envelope: minutes.example sent \"bad gateway\""},
 		"empty 500":                     {500, "", nil, "", "500: Internal Server Error"},
 		"empty, unnamed status":         {599, "", nil, "", "599: the response is empty"},
@@ -183,7 +183,7 @@ func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 		text   string // "" if it differs by operation
 	}{
 		"empty":         {"", nil, "the response is empty"},
-		"HTML":          {"<html>Please sign in</html>", []string{"Content-Type", "text/html"}, notPromised + `minutes.example sent "Please sign in"`},
+		"HTML":          {"<html>Please sign in</html>", []string{"Content-Type", "text/html"}, notPromised + `minutes.example sent "<html>Please sign in</html>"`},
 		"truncated":     {`{"id":"mtg_1","meetings":[{"id":"m`, nil, notPromised + "invalid JSON (without content type, 34 bytes)"},
 		"array":         {`[]`, nil, notPromised + "a JSON array does not fit the response"},
 		"string":        {`"minutes"`, nil, notPromised + "a JSON string does not fit the response"},

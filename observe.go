@@ -41,21 +41,22 @@ type Attempt struct {
 // AttemptFromContext returns what the attempt is for to which the context of a request belongs. Use
 // it in your own transport. ok is false for any other context.
 func AttemptFromContext(ctx context.Context) (info AttemptInfo, ok bool) {
-	r, number, ok := rest.AttemptOf(ctx)
-	if !ok {
+	a := rest.AttemptOf(ctx)
+	if a == nil {
 		return AttemptInfo{}, false
 	}
-	return infoOf(r, number), true
+	return infoOf(a), true
 }
 
-func infoOf(r *rest.Request, number int) AttemptInfo {
-	return AttemptInfo{Operation: Operation(r.Operation), MeetingID: r.ID, Number: number, Poll: r.Background}
+func infoOf(a *rest.Attempt) AttemptInfo {
+	r := a.Request
+	return AttemptInfo{Operation: Operation(r.Operation), MeetingID: r.ID, Number: a.Number, Poll: r.Background}
 }
 
 // observeRequest reports an attempt of an API call.
 func (c *core) observeRequest(ctx context.Context, a rest.Attempt) {
 	e := Attempt{
-		AttemptInfo: infoOf(a.Request, a.Number), Method: a.Request.Method, Path: c.Mask.Text(a.Request.Path),
+		AttemptInfo: infoOf(&a), Method: a.Request.Method, Path: c.Mask.Text(a.Request.Path),
 		StatusCode: a.Status, Err: a.Err, Duration: a.Took, WillRetry: a.WillRetry, RetryIn: a.RetryIn, Pause: a.Pause,
 	}
 	if a.Response == nil {

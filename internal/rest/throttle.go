@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -28,20 +29,14 @@ func NewThrottle(limit *rate.Limiter) *Throttle {
 	return &Throttle{limit: limit, users: make(chan struct{}, 1), background: make(chan struct{}, 1), gate: make(chan struct{}, 1)}
 }
 
-// PausedError reports that a rate-limit pause outlasts the context's deadline.
-type PausedError struct{ Left time.Duration }
+// ErrPaused means that a rate-limit pause outlasts the context's deadline, so that the caller would get DeadlineExceeded in
+// the end.
+var ErrPaused = fmt.Errorf("the rate-limit pause after a 429 outlasts the context's deadline: %w", context.DeadlineExceeded)
 
-func (*PausedError) Error() string {
-	return "the rate-limit pause after a 429 outlasts the context's deadline: context deadline exceeded"
-}
-
-// Is makes a PausedError a context.DeadlineExceeded, because that is what the caller would get in the end.
-func (*PausedError) Is(target error) bool { return target == context.DeadlineExceeded }
-
-// Wait returns once a request may be sent. If ctx's deadline comes before the end of the pause, it returns a *PausedError at once.
+// Wait returns once a request may be sent. If ctx's deadline comes before the end of the pause, it returns ErrPaused at once.
 func (t *Throttle) Wait(ctx context.Context, background bool) error {
 	if left := t.Left(); left > 0 && left > timeLeft(ctx) {
-		return &PausedError{left}
+		return ErrPaused
 	}
 	line := t.users
 	if background {
@@ -50,7 +45,7 @@ func (t *Throttle) Wait(ctx context.Context, background bool) error {
 	if err := enter(ctx, line); err != nil {
 		return err
 	}
-	defer leave(line)
+	defer func() { <-line }()
 	if background {
 		if err := t.giveWay(ctx); err != nil {
 			return err
@@ -59,7 +54,7 @@ func (t *Throttle) Wait(ctx context.Context, background bool) error {
 	if err := enter(ctx, t.gate); err != nil {
 		return err
 	}
-	defer leave(t.gate)
+	defer func() { <-t.gate }()
 	for left := t.send(); left > 0; left = t.send() {
 		if err := Sleep(ctx, min(left, time.Second)); err != nil { // meanwhile, the pace grows, or a 429 comes
 			return err
@@ -80,8 +75,6 @@ func enter(ctx context.Context, place chan<- struct{}) error {
 		return ctx.Err()
 	}
 }
-
-func leave(place <-chan struct{}) { <-place }
 
 // giveWay lets the user's requests go first, for the time of three requests and at most for a minute.
 func (t *Throttle) giveWay(ctx context.Context) error {
