@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,8 @@ func (k *call) read(resp *http.Response) error {
 	}
 	k.attempt.Status = resp.StatusCode
 	r.Status, r.Header, r.RetryAfter, r.Limit = resp.StatusCode, resp.Header, RetryAfter(resp), 0
-	var body bytes.Buffer
+	body := cmp.Or(k.Buffer, new(bytes.Buffer))
+	body.Reset()
 	var err error
 	if resp.Body != nil {
 		if resp.StatusCode != http.StatusSwitchingProtocols { // whose body is a connection that no context ends

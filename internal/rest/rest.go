@@ -7,6 +7,7 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,6 +78,8 @@ type Request struct {
 	Background bool        // gives way to requests that are not, and is never retried
 	Send       func() bool // is called just before the request is sent; false cancels it; may be nil
 	MaxBody    int64       // how many bytes of a 2xx response to read; 0 means 4 MiB
+	// Buffer, unless nil, holds the body of the Response until the next request that has it, too.
+	Buffer *bytes.Buffer
 }
 
 // Response is the last response that any attempt of a request received. Its body is in memory.
