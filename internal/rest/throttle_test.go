@@ -86,13 +86,6 @@ func TestThrottle_PausesAfter429(t *testing.T) {
 		assert.Zero(t, throttle.Limited(began, 0), "of a request sent together with the other")
 		assert.Equal(t, 20*time.Second, throttle.Left())
 
-		ctx, cancel := context.WithTimeout(t.Context(), 19*time.Second)
-		defer cancel()
-		err := throttle.Wait(ctx, false)
-		require.ErrorIs(t, err, ErrPaused)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.Equal(t, time.Second, time.Since(began), "it returned at once")
-
 		require.NoError(t, throttle.Wait(t.Context(), false))
 		assert.GreaterOrEqual(t, time.Since(began), 21*time.Second)
 	})
@@ -122,18 +115,5 @@ func TestThrottle_ForgetsOld429(t *testing.T) {
 			require.NoError(t, throttle.Wait(t.Context(), false))
 		}
 		assert.Zero(t, time.Since(began))
-	})
-}
-
-func TestThrottle_ObeysContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		throttle := NewThrottle(rate.NewLimiter(0.01, 1))
-		require.NoError(t, throttle.Wait(t.Context(), false))
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		began := time.Now()
-		require.ErrorIs(t, throttle.Wait(ctx, true), context.Canceled)
-		assert.Equal(t, time.Second, time.Since(began))
 	})
 }
