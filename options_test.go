@@ -245,10 +245,11 @@ func TestWithRateLimit_LeavesRoomForWaits(t *testing.T) {
 				}
 			})
 		}
-		_, err := c.Meetings.Wait(ctx, testkit.Waiting(t, srv), nil)
+		id := testkit.Waiting(t, srv)
+		_, err := c.Meetings.Wait(ctx, id, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		callers.Wait()
-		at := polls.At()
+		at := polls.Of(id)
 		require.GreaterOrEqual(t, len(at), 20)
 		for i := range at[1:] {
 			require.LessOrEqual(t, at[i+1].Sub(at[i]), time.Minute)
