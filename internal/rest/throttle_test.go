@@ -76,31 +76,23 @@ func TestThrottle_LetsBackgroundHaveEveryFifthRequest(t *testing.T) {
 	})
 }
 
-func TestThrottle_PausesAfter429(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		throttle, began := NewThrottle(rate.NewLimiter(rate.Inf, 0)), time.Now()
-		require.NoError(t, throttle.Wait(t.Context(), false))
-		time.Sleep(time.Second)
-		assert.Equal(t, 20*time.Second, throttle.Limited(began, 20*time.Second))
-		assert.Zero(t, throttle.Limited(began, 0), "of a request sent together with the other")
-		assert.Equal(t, 20*time.Second, throttle.Left())
-
-		require.NoError(t, throttle.Wait(t.Context(), false))
-		assert.GreaterOrEqual(t, time.Since(began), 21*time.Second)
-	})
-}
-
-func TestThrottle_LongerPausesAfterMore429s(t *testing.T) {
+func TestPace_PausesLongerAfterMore429s(t *testing.T) {
 	t.Parallel()
 	var p pace
 	now := time.Unix(0, 0)
 	for _, want := range []int{2, 4, 8, 16, 16} {
 		p.send(now)
+		sentAt := now
 		now = now.Add(time.Second)
-		assert.Equal(t, time.Duration(want)*time.Second, p.rejected(now, now.Add(-time.Second/2), 0, 1))
+		assert.Equal(t, time.Duration(want)*time.Second, p.rejected(now, sentAt, 0, 1))
+		assert.Zero(t, p.rejected(now, sentAt, 0, 1), "of a request sent together with the other")
 		now = p.until
 	}
+	p.send(now)
+	sentAt := now
+	now = now.Add(time.Second)
+	assert.Equal(t, 20*time.Second, p.rejected(now, sentAt, 20*time.Second, 1))
+	assert.Equal(t, time.Minute, p.rejected(now, sentAt, time.Hour, 1), "not longer")
 }
 
 func TestThrottle_ForgetsOld429(t *testing.T) {
