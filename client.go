@@ -3,8 +3,6 @@ package minutes
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -79,19 +77,6 @@ func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Clien
 		Vocabulary: &VocabularyService{s},
 		Usage:      &UsageService{s},
 	}, nil
-}
-
-// Format prints the Client without its API key, for every verb.
-func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask()) }
-
-// LogValue keeps the API key out of structured logs.
-func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
-
-func (c Client) mask() string {
-	if c.Meetings == nil {
-		return "minutes.Client(made without New)"
-	}
-	return "minutes.Client(" + c.Meetings.core.Base.String() + ", key masked)"
 }
 
 // parseBaseURL never quotes base, which is the key if the caller has swapped the arguments.
@@ -217,9 +202,7 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Response, error
 	if err := checkGiven("ctx", ctx != nil); err != nil {
 		return nil, err
 	}
-	if extra, ok := ctx.Value(headerKey{}).(http.Header); ok && in.Header == nil {
-		in.Header = extra
-	}
+	in.Header = headerOf(ctx)
 	resp, err := c.api.Do(ctx, in)
 	if to, ok := ctx.Value(responseKey{}).(*Response); ok && to != nil && resp.Status != 0 {
 		*to = c.response(resp)
@@ -229,3 +212,54 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Response, error
 	}
 	return resp, nil
 }
+
+// Before a request, the Client only checks that the service will receive it as the caller means it,
+// on the intended path. The service checks lengths, dates and all other rules.
+
+// checkThat returns a ParamError for param unless ok.
+func checkThat(param string, ok bool, reason string) error {
+	if ok {
+		return nil
+	}
+	return &ParamError{Param: param, Reason: reason}
+}
+
+// checkGiven returns a ParamError for a parameter that is nil.
+func checkGiven(param string, given bool) error { return checkThat(param, given, "must not be nil") }
+
+// checkID returns a ParamError for an id that would change the path of the request, and for one that
+// contains the API key, because errors, logs and observers show ids.
+func (c *core) checkID(param, id string) error {
+	switch {
+	case c == nil:
+		return errNotNew
+	case id == "":
+		return &ParamError{Param: param, Reason: "must not be empty"}
+	case id == "." || id == "..":
+		return &ParamError{Param: param, Reason: "is a relative path, not an id"}
+	case strings.ContainsFunc(id, unicode.IsControl):
+		return &ParamError{Param: param, Reason: "contains a control character"}
+	case c.Mask.Text(id) != id:
+		return &ParamError{Param: param, Reason: "contains the API key"}
+	}
+	return nil
+}
+
+// pathProblem returns why path cannot be sent unchanged or would lead to another path, or "".
+func pathProblem(path string) string {
+	u, err := url.Parse(path)
+	switch {
+	case !strings.HasPrefix(path, "/"):
+		return "must begin with a slash"
+	case err != nil || u.EscapedPath() != path || strings.ContainsFunc(u.Path, unicode.IsControl):
+		return "must be escaped, and must not contain a query, a fragment or a control character"
+	}
+	for segment := range strings.SplitSeq(strings.TrimSuffix(path[1:], "/"), "/") {
+		if unescaped, _ := url.PathUnescape(segment); unescaped == "" || unescaped == "." || unescaped == ".." {
+			return "must not contain empty or relative segments"
+		}
+	}
+	return ""
+}
+
+func notPrintableASCII(r rune) bool { return r < ' ' || r >= 0x7f }

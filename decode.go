@@ -19,47 +19,45 @@ const maxText = 8 << 20
 // decode decodes a 2xx response into out, unless out is nil. Required fields are checked, too, unless
 // out is a caller's type; see Client.Do.
 func (c *core) decode(resp *rest.Response, out any) error {
-	problem := ""
-	switch {
-	case out == nil:
+	if out == nil {
 		return nil
-	case resp.Limit > 0:
-		problem = "the response is longer than " + strconv.FormatInt(resp.Limit, 10) + " bytes"
-	case len(resp.Body) == 0:
-		problem = "the response is empty"
-	default:
-		if err := json.Unmarshal(resp.Body, out); err != nil {
-			problem = "the response does not match the API reference: " + c.describeBody(resp, err)
-		} else if v, ok := out.(required); ok && resp.Request.Operation != route.Operation(OpDo) {
-			if missing := v.missing(resp.Body); missing != "" {
-				problem = "the response lacks " + missing
-			}
-		}
 	}
-	c.maskStatuses(out)
-	if m, ok := out.(*Meeting); ok && problem == "" && resp.Request.ID != "" && m.ID != resp.Request.ID {
-		problem = "the response is about another meeting"
-	}
-	if problem != "" {
+	if problem := c.problemOf(resp, out); problem != "" {
 		return c.requestError(resp, problem)
+	}
+	switch out := out.(type) { // errors quote statuses
+	case *Meeting:
+		c.maskStatus(out)
+	case *MeetingPage:
+		for _, m := range out.Meetings {
+			c.maskStatus(m)
+		}
 	}
 	return nil
 }
 
-// maskStatuses masks unknown statuses of meetings, because errors quote the status.
-func (c *core) maskStatuses(out any) {
-	var all []*Meeting
-	switch out := out.(type) {
-	case *Meeting:
-		out.Status = Status(c.Mask.Text(string(out.Status)))
-	case *MeetingPage:
-		all = out.Meetings
+func (c *core) maskStatus(m *Meeting) { m.Status = Status(c.Mask.Text(string(m.Status))) }
+
+// problemOf decodes the response into out, and returns why that is impossible, or "".
+func (c *core) problemOf(resp *rest.Response, out any) string {
+	switch {
+	case resp.Limit > 0:
+		return "the response is longer than " + strconv.FormatInt(resp.Limit, 10) + " bytes"
+	case len(resp.Body) == 0:
+		return "the response is empty"
 	}
-	for _, m := range all {
-		if m != nil {
-			m.Status = Status(c.Mask.Text(string(m.Status)))
+	if err := json.Unmarshal(resp.Body, out); err != nil {
+		return "the response does not match the API reference: " + c.describeBody(resp, err)
+	}
+	if v, ok := out.(required); ok && resp.Request.Operation != route.Operation(OpDo) {
+		if missing := v.missing(resp.Body); missing != "" {
+			return "the response lacks " + missing
 		}
 	}
+	if m, ok := out.(*Meeting); ok && resp.Request.ID != "" && m.ID != resp.Request.ID {
+		return "the response is about another meeting"
+	}
+	return ""
 }
 
 // required is a type of response with required fields. missing returns the path of the first one
@@ -80,22 +78,17 @@ func (f fields) has(name string, nullAllowed bool) bool {
 	return ok && (nullAllowed || string(value) != "null")
 }
 
-// missingList is missing for a list in a response, whose elements have required fields, too.
-func missingList[T any, P interface {
-	*T
-	required
-}](name string, list *[]*T, sent fields) string {
+// missingList is missing for a list in a response, whose elements have required fields, too. They
+// may be nil, after a null in the list.
+func missingList[T required](name string, list *[]T, sent fields) string {
 	if *list == nil {
 		if !sent.has(name, true) {
 			return name
 		}
-		*list = []*T{}
+		*list = []T{}
 	}
 	for i, element := range *list {
-		if element == nil {
-			element = new(T) // a null in the list
-		}
-		if field := P(element).missing(nil); field != "" {
+		if field := element.missing(nil); field != "" {
 			return name + "[" + strconv.Itoa(i) + "]." + field
 		}
 	}

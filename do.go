@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -41,14 +40,12 @@ type Response struct {
 }
 
 // Format prints the Response without its body, which may contain an upload URL, for every verb.
-func (r Response) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.mask()) }
+func (r Response) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "minutes.Response(%d, body of %d bytes)", r.StatusCode, len(r.Body))
+}
 
 // LogValue keeps the body out of structured logs.
-func (r Response) LogValue() slog.Value { return slog.StringValue(r.mask()) }
-
-func (r Response) mask() string {
-	return fmt.Sprintf("minutes.Response(%d, body of %d bytes)", r.StatusCode, len(r.Body))
-}
+func (r Response) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(r)) }
 
 // response returns a copy of r for the caller.
 func (c *core) response(r *rest.Response) Response {
@@ -74,11 +71,17 @@ type headerKey struct{}
 // not get h.
 func ContextWithHeader(ctx context.Context, h http.Header) context.Context {
 	merged := http.Header{}
-	if outer, ok := ctx.Value(headerKey{}).(http.Header); ok {
-		merged = outer.Clone()
+	maps.Copy(merged, headerOf(ctx))
+	for name, values := range h {
+		merged[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 	}
-	maps.Copy(merged, h)
 	return context.WithValue(ctx, headerKey{}, merged)
+}
+
+// headerOf returns the header of ContextWithHeader, or nil.
+func headerOf(ctx context.Context) http.Header {
+	h, _ := ctx.Value(headerKey{}).(http.Header)
+	return h
 }
 
 // Do makes a request to an endpoint that this package does not cover. Authentication, rate limit
@@ -101,12 +104,11 @@ func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) 
 	}
 	core := c.Meetings.core
 	in := rest.Request{
-		Operation: route.Operation(OpDo), Method: r.Method, Path: r.Path, Query: r.Query, Header: r.Header,
+		Operation: route.Operation(OpDo), Method: r.Method, Path: r.Path, Query: r.Query,
 		Repeatable: r.Method == http.MethodGet || r.Idempotent,
 	}
-	if extra, ok := ctx.Value(headerKey{}).(http.Header); ok && r.Header != nil {
-		in.Header = extra.Clone()
-		maps.Copy(in.Header, r.Header)
+	if r.Header != nil {
+		ctx = ContextWithHeader(ctx, r.Header)
 	}
 	if r.Body != nil {
 		body, err := json.Marshal(r.Body)

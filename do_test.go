@@ -17,6 +17,7 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // errorOf drops the response of Client.Do.
@@ -189,25 +190,31 @@ func TestContextWithResponse_ReceivesFieldsThatTheTypesLack(t *testing.T) {
 func TestContextWithHeader_ReachesAPIRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var sent []http.Header
-		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{
-			Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-				sent = append(sent, req.Header)
-				return testkit.Canned(200, `{"credits_remaining":1,"transcribe_seconds_remaining":1}`)(req)
-			})}))
-		require.NoError(t, err)
+		srv := minutestest.NewServer(t)
+		sent := map[minutes.Operation]http.Header{}
+		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			if a, _ := minutes.AttemptFromContext(req.Context()); !a.Poll {
+				sent[a.Operation] = req.Header
+			}
+			return srv.HTTPClient().Transport.RoundTrip(req)
+		})}))
 		ctx := minutes.ContextWithHeader(t.Context(), http.Header{"X-Outer": {"1"}, "X-Trace": {"outer"}})
-		ctx = minutes.ContextWithHeader(ctx, http.Header{"X-Trace": {"7"}, "Authorization": {"Bearer other"}})
-		_, err = c.Usage.Get(ctx)
-		require.NoError(t, err)
-		_, err = c.Do(ctx, minutes.Request{Method: "GET", Path: "/v1/usage", Header: http.Header{"X-Trace": {"8"}}}, nil)
-		require.NoError(t, err)
-		require.Len(t, sent, 2)
-		for i, trace := range []string{"7", "8"} {
-			require.Equal(t, "1", sent[i].Get("X-Outer"))
-			require.Equal(t, trace, sent[i].Get("X-Trace"))
-			require.Equal(t, "Bearer "+testkit.Key, sent[i].Get("Authorization"))
+		ctx = minutes.ContextWithHeader(ctx, http.Header{"x-trace": {"7"}, "Authorization": {"Bearer other"}})
+		for _, err := range c.Meetings.All(ctx, nil) {
+			require.NoError(t, err)
 		}
+		_, err := c.Meetings.Process(ctx, weekly(""), testkit.Audio(10), nil)
+		require.NoError(t, err)
+		_, err = c.Do(ctx, minutes.Request{Method: "GET", Path: "/v1/usage", Header: http.Header{"x-trace": {"8"}}}, nil)
+		require.NoError(t, err)
+		for op, trace := range map[minutes.Operation]string{
+			minutes.OpMeetingsList: "7", minutes.OpMeetingsCreate: "7", minutes.OpMeetingsUploadURL: "7", minutes.OpMeetingsMinutes: "7", minutes.OpDo: "8",
+		} {
+			require.Equal(t, "1", sent[op].Get("X-Outer"), op)
+			require.Equal(t, trace, sent[op].Get("X-Trace"), op)
+			require.Equal(t, "Bearer "+srv.Key(), sent[op].Get("Authorization"), op)
+		}
+		require.Empty(t, sent[minutes.OpUpload].Get("X-Outer"))
 	})
 }
 

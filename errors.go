@@ -18,6 +18,66 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
+// ErrorCode is a machine-readable error code of the service (section 7 of the API reference). It
+// is an error, so that it can be the target of [errors.Is]. The service may add codes: Error.Code
+// has an unknown code unchanged.
+type ErrorCode string
+
+// Error returns the code as the service spells it.
+func (c ErrorCode) Error() string { return string(c) }
+
+// The codes of section 7 of the API reference. Each comment begins with the HTTP status.
+const (
+	ErrInvalidRequest    ErrorCode = "INVALID_REQUEST"     // 400: the body or the query is invalid; Details["fields"] names the fields
+	ErrBadRequest        ErrorCode = "BAD_REQUEST"         // 400: no more specific code applies
+	ErrInvalidEmail      ErrorCode = "INVALID_EMAIL"       // 400: not a valid address
+	ErrInvalidLimit      ErrorCode = "INVALID_LIMIT"       // 400: not a whole number from 1 to 50
+	ErrInvalidCursor     ErrorCode = "INVALID_CURSOR"      // 400: not from an earlier page of the same list
+	ErrInvalidDate       ErrorCode = "INVALID_DATE"        // 400: not a calendar date as YYYY-MM-DD
+	ErrInvalidDateRange  ErrorCode = "INVALID_DATE_RANGE"  // 400: DateFrom is after DateTo
+	ErrInvalidTime       ErrorCode = "INVALID_TIME"        // 400: a time of day that is not HH:MM
+	ErrInvalidExternalID ErrorCode = "INVALID_EXTERNAL_ID" // 400: empty or too long
+	ErrInvalidSharedWith ErrorCode = "INVALID_SHARED_WITH" // 400: members without an account, or integrations; Details["invalid"] lists them
+
+	ErrUnauthenticated ErrorCode = "UNAUTHENTICATED" // 401: the key is missing, malformed, unknown, expired or revoked
+
+	ErrIPNotAllowed            ErrorCode = "IP_NOT_ALLOWED"             // 403: the key has an allowlist and the caller's IP address is not on it
+	ErrAPIAccessDisabled       ErrorCode = "API_ACCESS_DISABLED"        // 403: the organisation has no API access, or the integration is no longer active
+	ErrPersonalAPIKeysDisabled ErrorCode = "PERSONAL_API_KEYS_DISABLED" // 403: the organisation disabled personal keys
+	ErrInsufficientScope       ErrorCode = "INSUFFICIENT_SCOPE"         // 403: the key lacks the scope of the operation
+	ErrOrganisationSuspended   ErrorCode = "ORGANISATION_SUSPENDED"     // 403: the organisation is blocked
+	ErrOrganisationExpired     ErrorCode = "ORGANISATION_EXPIRED"       // 403: the organisation's access has expired
+	ErrForbidden               ErrorCode = "FORBIDDEN"                  // 403: this caller may not change or delete the meeting
+
+	ErrNotFound ErrorCode = "NOT_FOUND" // 404: does not exist, or the caller may not see it, such as another member's private meeting
+
+	ErrEmailTaken          ErrorCode = "EMAIL_TAKEN"           // 409: another member has the address; Details name the member
+	ErrMemberLimitExceeded ErrorCode = "MEMBER_LIMIT_EXCEEDED" // 409: the organisation can hold no more members
+	ErrExternalIDTaken     ErrorCode = "EXTERNAL_ID_TAKEN"     // 409: another meeting has this external id
+	ErrMinutesNotReady     ErrorCode = "MINUTES_NOT_READY"     // 409: the minutes do not exist yet
+	ErrTranscriptNotReady  ErrorCode = "TRANSCRIPT_NOT_READY"  // 409: the transcript does not exist yet
+	ErrParticipantsLocked  ErrorCode = "PARTICIPANTS_LOCKED"   // 409: the meeting has audio, so its participants can no longer change
+
+	ErrInternal ErrorCode = "INTERNAL_ERROR" // 500: a fault on the service's side
+)
+
+// Scope is a permission of an API key (section 5). The service may add scopes.
+type Scope string
+
+// The scopes that operations need.
+const (
+	ScopeEmployeesRead  Scope = "employees:read"
+	ScopeEmployeesWrite Scope = "employees:write"
+	ScopeMeetingsRead   Scope = "meetings:read"
+	ScopeMeetingsWrite  Scope = "meetings:write"
+	ScopeMeetingsDelete Scope = "meetings:delete"
+	ScopeMinutesRead    Scope = "minutes:read"
+)
+
+// ErrRateLimited matches every 429. It is also the Code of a 429 whose response has no code,
+// as the service's edge sends it. This package defines it, not the service.
+const ErrRateLimited ErrorCode = "RATE_LIMITED"
+
 // Every API call that fails returns an *Error, which [errors.As] finds. Its fields describe the last
 // response, whichever attempt received it. Compare the code with [errors.Is], as in
 // errors.Is(err, minutes.ErrNotFound).
@@ -44,36 +104,33 @@ type Error struct {
 }
 
 // Error returns one line with the fields except Operation and Details. It contains no secrets.
-func (e *Error) Error() string {
-	message := e.Message
-	if e.Scope != "" {
-		message = strings.TrimSpace(message + " (needs the scope " + string(e.Scope) + ")")
-	}
-	return describe(e.Method+" "+e.Path, e.StatusCode, string(e.Code), message, e.RetryAfter, e.Err, "request id", e.RequestID)
-}
+func (e *Error) Error() string { return e.text(e.Method+" "+e.Path, "request id") }
 
-// describe returns the text of the error of a failed request.
-func describe(request string, status int, code, message string, after time.Duration, cause error, idName, id string) string {
-	if status != 0 {
-		code = strings.TrimSpace(strconv.Itoa(status) + " " + code)
+// text describes the failure of a request. idName says whose RequestID it is.
+func (e *Error) text(request, idName string) string {
+	code, message, after, cause := string(e.Code), e.Message, "", ""
+	if e.StatusCode != 0 {
+		code = strconv.Itoa(e.StatusCode) + " " + code
 	}
-	parts := []string{code, message}
-	if after > 0 {
-		parts = append(parts, "retry after "+after.Round(time.Second).String())
+	if e.Scope != "" {
+		message += " (needs the scope " + string(e.Scope) + ")"
 	}
-	if cause != nil {
-		parts = append(parts, unprefixedError{cause}.Error())
+	if e.RetryAfter > 0 {
+		after = "retry after " + e.RetryAfter.Round(time.Second).String()
 	}
-	text := []string{"minutes: " + request}
-	for _, part := range parts {
-		if part != "" {
-			text = append(text, singleLine(part))
+	if e.Err != nil {
+		cause = unprefixedError{e.Err}.Error()
+	}
+	text := "minutes: " + request
+	for _, part := range []string{code, message, after, cause} {
+		if part = strings.TrimSpace(part); part != "" {
+			text += ": " + singleLine(part)
 		}
 	}
-	if id != "" {
-		id = " (" + idName + " " + singleLine(id) + ")"
+	if e.RequestID != "" {
+		text += " (" + idName + " " + singleLine(e.RequestID) + ")"
 	}
-	return strings.Join(text, ": ") + id
+	return text
 }
 
 // unprefixedError removes the prefix "minutes: " from the text of an error and of the errors it wraps.
@@ -213,7 +270,8 @@ func (e *StorageError) Error() string {
 	if e.Host != "" {
 		request = "upload for meeting " + singleLine(e.MeetingID) + " to " + e.Host
 	}
-	return describe(request, e.StatusCode, e.Code, e.Message, e.RetryAfter, e.Err, "storage request id", e.RequestID)
+	same := &Error{StatusCode: e.StatusCode, Code: ErrorCode(e.Code), Message: e.Message, RequestID: e.RequestID, RetryAfter: e.RetryAfter, Err: e.Err}
+	return same.text(request, "storage request id")
 }
 
 // Unwrap returns Err.
@@ -327,8 +385,8 @@ func (c *core) newError(r *rest.Response, err error) *Error {
 	if row, ok := route.Of(r.Request.Operation); ok && e.Code == ErrInsufficientScope {
 		e.Scope = Scope(row.Scope)
 	}
-	if paused, ok := errors.AsType[*rest.PausedError](err); ok {
-		e.RetryAfter, e.Code = paused.Left, cmp.Or(e.Code, ErrRateLimited)
+	if errors.Is(err, rest.ErrPaused) {
+		e.Code = cmp.Or(e.Code, ErrRateLimited)
 	}
 	return e
 }

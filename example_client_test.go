@@ -28,14 +28,13 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(client)
+	_ = client // such as client.Meetings.Process
 
 	_, err = minutes.New("http://minutes.example.com", "key_example")
 	if bad, ok := errors.AsType[*minutes.ParamError](err); ok {
 		fmt.Println(bad.Param, bad.Reason)
 	}
 	// Output:
-	// minutes.Client(https://minutes.example.com, key masked)
 	// baseURL must use https, because the host is not loopback
 }
 

@@ -5,8 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -39,7 +43,7 @@ type Meeting struct {
 
 func (m *Meeting) missing(fields) string {
 	switch {
-	case m.ID == "":
+	case m == nil || m.ID == "":
 		return "id"
 	case m.Status == "":
 		return "status"
@@ -49,6 +53,54 @@ func (m *Meeting) missing(fields) string {
 
 // Duration returns DurationSeconds. It is 0 until the service has processed the recording.
 func (m *Meeting) Duration() time.Duration { return time.Duration(m.DurationSeconds) * time.Second }
+
+// Status says how far the service has come with a meeting (section 3). The service may add statuses, so
+// an unknown one neither ends a wait nor is final.
+type Status string
+
+// The statuses of a meeting for which all goes well, in order.
+const (
+	StatusCreated           Status = "created"            // no audio yet; participants can change
+	StatusAudioUploaded     Status = "audio_uploaded"     // the recording is being prepared
+	StatusTranscribing      Status = "transcribing"       // speech to text runs
+	StatusTranscribed       Status = "transcribed"        // the transcript can be fetched
+	StatusGeneratingMinutes Status = "generating_minutes" // the minutes are being written
+	StatusMinutesReady      Status = "minutes_ready"      // transcript and minutes can be fetched
+)
+
+// The failure statuses, which are final.
+const (
+	StatusTranscriptionFailed Status = "transcription_failed" // create a new meeting to try again
+	StatusMinutesFailed       Status = "minutes_failed"       // the transcript exists, the minutes do not; also if there were no credits left (assumed)
+	StatusTranscribeBlocked   Status = "transcribe_blocked"   // too little quota when the audio arrived
+	StatusAudioRejected       Status = "audio_rejected"       // the service rejected the recording, usually because of its size
+)
+
+// Failed reports whether s is one of the four failure statuses. They are final.
+func (s Status) Failed() bool { return slices.Contains(failureStates, s) }
+
+// Final reports whether s is minutes_ready or one of the failure statuses. They do not change any
+// more.
+func (s Status) Final() bool { return s == StatusMinutesReady || s.Failed() }
+
+var (
+	happyPath = []Status{StatusCreated, StatusAudioUploaded, StatusTranscribing, StatusTranscribed,
+		StatusGeneratingMinutes, StatusMinutesReady}
+	failureStates = []Status{StatusTranscriptionFailed, StatusMinutesFailed, StatusTranscribeBlocked, StatusAudioRejected}
+)
+
+// rank returns the position of s in happyPath, from 1, or 0 if s is not in it.
+func (s Status) rank() int { return slices.Index(happyPath, s) + 1 }
+
+// Visibility says who inside the organisation can see a meeting (section 2.1).
+type Visibility string
+
+// The visibilities that the API reference names.
+const (
+	VisibilityPrivate      Visibility = "private"      // only its creator
+	VisibilityOrganisation Visibility = "organisation" // everyone in the organisation
+	VisibilityShared       Visibility = "shared"       // its creator and the members in SharedWith
+)
 
 // UnixTime is an instant in whole seconds since 1970 (section 2).
 type UnixTime int64
@@ -103,6 +155,57 @@ func (m *Minutes) missing(sent fields) string {
 	return ""
 }
 
+// Format selects how minutes are written (section 2.6).
+type Format string
+
+// The formats that the API reference names.
+const (
+	FormatHTML     Format = "html" // the service's default
+	FormatMarkdown Format = "markdown"
+)
+
+// Transcript is what the participants said (section 2.7).
+type Transcript struct {
+	Text string `json:"transcript"` // plain text with a label, such as spk_0, before each turn
+}
+
+func (t *Transcript) missing(sent fields) string {
+	if t.Text == "" && !sent.has("transcript", false) {
+		return "transcript"
+	}
+	return ""
+}
+
+// Turn is the text of one speaker, up to the next label.
+type Turn struct {
+	Speaker string // the label, such as spk_0; "" for text before the first label
+	Text    string // with line breaks, but without the label and the surrounding white space
+}
+
+// label finds the beginning of a turn, with the brackets and stars around the label.
+var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(<{*]*(spk_[0-9]+)[])>}*]*:[])>}*:]*`)
+
+// Turns splits the transcript into turns, in order. A turn begins with a label, spk_<n>, at the beginning of
+// a line, or before a colon, even if the label is in brackets or between stars (assumed, because
+// section 2.7 only shows the labels).
+func (t *Transcript) Turns() iter.Seq[Turn] {
+	transcript := t.Text
+	return func(yield func(Turn) bool) {
+		speaker, from := "", 0
+		give := func(to int) bool {
+			text := strings.TrimSpace(transcript[from:to])
+			return speaker == "" && text == "" || yield(Turn{speaker, text})
+		}
+		for _, at := range label.FindAllStringSubmatchIndex(transcript, -1) {
+			if !give(at[0]) {
+				return
+			}
+			speaker, from = transcript[max(at[2], at[4]):max(at[3], at[5])], at[1]
+		}
+		give(len(transcript))
+	}
+}
+
 // UploadTarget is the address for the upload of a recording (section 2.8).
 type UploadTarget struct {
 	UploadURL PresignedURL `json:"upload_url"` // a secret; printed without the query, and not written as JSON
@@ -119,6 +222,47 @@ func (t *UploadTarget) missing(fields) string {
 
 // LogValue keeps the presigned query out of structured logs.
 func (t UploadTarget) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", t)) }
+
+// PresignedURL is a URL whose query is a credential: everyone who has the URL can upload. Call
+// Reveal to get the whole URL. The packages fmt and slog show it without its query, and
+// encoding/json refuses to write it.
+type PresignedURL struct{ whole *string } // a pointer, because fmt prints no pointer's target in a field
+
+// Reveal returns the whole URL, which is a secret.
+func (u PresignedURL) Reveal() string {
+	if u.whole == nil {
+		return ""
+	}
+	return *u.whole
+}
+
+// Format prints the URL without its query, for every verb.
+func (u PresignedURL) Format(f fmt.State, _ rune) {
+	parsed, err := url.Parse(u.Reveal())
+	switch {
+	case u.Reveal() == "":
+	case err != nil:
+		_, _ = io.WriteString(f, "?***")
+	default:
+		shown := &url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path, RawPath: parsed.RawPath}
+		_, _ = io.WriteString(f, shown.String()+"?***")
+	}
+}
+
+// LogValue keeps the query out of structured logs.
+func (u PresignedURL) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(u)) }
+
+// MarshalText returns an error, because the text would be a secret, or useless without its query. To
+// write the URL on purpose, marshal the string that Reveal returns.
+func (u PresignedURL) MarshalText() ([]byte, error) {
+	return nil, errors.New("minutes: an upload URL is a secret; marshal the string that PresignedURL.Reveal returns")
+}
+
+// UnmarshalText accepts a whole URL.
+func (u *PresignedURL) UnmarshalText(text []byte) error {
+	*u = PresignedURL{new(string(text))}
+	return nil
+}
 
 // MeetingCreateParams describes a meeting to create. Title and Date are required; an empty field is not
 // sent, so the service chooses its default.
@@ -299,6 +443,15 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 	return do[Minutes](ctx, s.core, rest.Request{Operation: route.MeetingsMinutes, ID: id, MaxBody: maxText, Query: &struct {
 		Format Format `url:"format,omitempty"`
 	}{format}})
+}
+
+// Transcript returns the transcript: plain text with a label, such as spk_0, before each turn (section
+// 2.7). The labels only distinguish the speakers, whose names are in the minutes; [Transcript.Turns]
+// splits the text at them. Assumed: method, path and the scope minutes:read; see [WithRoute].
+//
+// Errors: [ErrTranscriptNotReady], [ErrNotFound] (no such meeting, or the assumed path is wrong).
+func (s *MeetingsService) Transcript(ctx context.Context, id string) (*Transcript, error) {
+	return do[Transcript](ctx, s.core, rest.Request{Operation: route.MeetingsTranscript, ID: id, MaxBody: maxText})
 }
 
 // clone returns a deep copy, so that callers never share a Meeting.

@@ -18,6 +18,18 @@ type Member struct {
 	Status MemberStatus `json:"status"`         // whether the member can sign in
 }
 
+// MemberStatus says whether a member can sign in (section 2.3). The service may add
+// statuses. A meeting can only be shared with members that are active or invited.
+type MemberStatus string
+
+// The statuses of members that the API reference names.
+const (
+	MemberActive      MemberStatus = "active"      // can sign in
+	MemberInvited     MemberStatus = "invited"     // has an invitation to sign in
+	MemberNoAccount   MemberStatus = "no_account"  // has no account, like every member that Create adds
+	MemberDeactivated MemberStatus = "deactivated" // can no longer sign in
+)
+
 // MemberCreateParams describes a member to add.
 type MemberCreateParams struct {
 	Name        string `json:"name"`                  // 1 to 80 characters
@@ -54,7 +66,7 @@ func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams)
 }
 
 func (v *Member) missing(fields) string {
-	if v.ID == "" {
+	if v == nil || v.ID == "" {
 		return "id"
 	}
 	return ""

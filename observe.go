@@ -8,6 +8,35 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
+// Operation names an operation of the service, in errors, events and [WithRoute].
+type Operation string
+
+// The operations, each named after its method: OpMeetingsGet is
+// [MeetingsService.Get]. [WithRoute] accepts the operations that are marked as assumed.
+const (
+	OpMembersList             Operation = "members.list"
+	OpMembersCreate           Operation = "members.create"
+	OpMeetingsList            Operation = "meetings.list"
+	OpMeetingsCreate          Operation = "meetings.create"
+	OpMeetingsGet             Operation = "meetings.get"
+	OpMeetingsUpdate          Operation = "meetings.update"
+	OpMeetingsDelete          Operation = "meetings.delete"
+	OpMeetingsSetParticipants Operation = "meetings.set_participants"
+	OpMeetingsUploadURL       Operation = "meetings.upload_url"
+	OpMeetingsMinutes         Operation = "meetings.minutes"
+	OpMeetingsTranscript      Operation = "meetings.transcript" // assumed: GET /v1/meetings/{meeting_id}/transcript
+	OpProjectsList            Operation = "projects.list"       // assumed: GET /v1/projects
+	OpProjectsCreate          Operation = "projects.create"     // assumed: POST /v1/projects
+	OpTemplatesList           Operation = "templates.list"      // assumed: GET /v1/templates
+	OpUsageGet                Operation = "usage.get"           // assumed: GET /v1/usage
+	OpVocabularyGet           Operation = "vocabulary.get"      // assumed: GET /v1/vocabulary
+	OpVocabularyReplace       Operation = "vocabulary.replace"  // assumed: PUT /v1/vocabulary
+	OpVocabularyAdd           Operation = "vocabulary.add"      // assumed: POST /v1/vocabulary/terms
+
+	OpUpload Operation = "storage.put" // the PUT of a recording to storage
+	OpDo     Operation = "do"          // a request of Client.Do
+)
+
 // AttemptInfo says what an attempt is for. [AttemptFromContext] returns it to your own transport.
 type AttemptInfo struct {
 	Operation Operation // OpUpload for the PUT to storage
@@ -41,21 +70,22 @@ type Attempt struct {
 // AttemptFromContext returns what the attempt is for to which the context of a request belongs. Use
 // it in your own transport. ok is false for any other context.
 func AttemptFromContext(ctx context.Context) (info AttemptInfo, ok bool) {
-	r, number, ok := rest.AttemptOf(ctx)
-	if !ok {
+	a := rest.AttemptOf(ctx)
+	if a == nil {
 		return AttemptInfo{}, false
 	}
-	return infoOf(r, number), true
+	return infoOf(a), true
 }
 
-func infoOf(r *rest.Request, number int) AttemptInfo {
-	return AttemptInfo{Operation: Operation(r.Operation), MeetingID: r.ID, Number: number, Poll: r.Background}
+func infoOf(a *rest.Attempt) AttemptInfo {
+	r := a.Request
+	return AttemptInfo{Operation: Operation(r.Operation), MeetingID: r.ID, Number: a.Number, Poll: r.Background}
 }
 
 // observeRequest reports an attempt of an API call.
 func (c *core) observeRequest(ctx context.Context, a rest.Attempt) {
 	e := Attempt{
-		AttemptInfo: infoOf(a.Request, a.Number), Method: a.Request.Method, Path: c.Mask.Text(a.Request.Path),
+		AttemptInfo: infoOf(&a), Method: a.Request.Method, Path: c.Mask.Text(a.Request.Path),
 		StatusCode: a.Status, Err: a.Err, Duration: a.Took, WillRetry: a.WillRetry, RetryIn: a.RetryIn, Pause: a.Pause,
 	}
 	if a.Response == nil {

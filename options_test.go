@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -226,4 +227,32 @@ func TestWithRoute_KeepsRetryRule(t *testing.T) {
 			require.Equal(t, 6, attempts, method)
 		})
 	}
+}
+
+// Two callers that use up the rate limit do not stop the polling.
+func TestWithRateLimit_LeavesRoomForWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c, polls := testkit.WatchPolls(srv, minutes.WithRateLimit(0.5, 1))
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+		defer cancel()
+		var callers sync.WaitGroup
+		for range 2 {
+			callers.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = c.Usage.Get(ctx)
+				}
+			})
+		}
+		id := testkit.Waiting(t, srv)
+		_, err := c.Meetings.Wait(ctx, id, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		callers.Wait()
+		at := polls.Of(id)
+		require.GreaterOrEqual(t, len(at), 20)
+		for i := range at[1:] {
+			require.LessOrEqual(t, at[i+1].Sub(at[i]), time.Minute)
+		}
+	})
 }

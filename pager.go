@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"iter"
@@ -26,8 +27,9 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 	return func(yield func(*Meeting, error) bool) {
 		next := first // a caller may range over the sequence again
 		seen := map[string]bool{next.Cursor: true}
+		var body bytes.Buffer // of one page after the other, because a body takes as much memory as its meetings
 		for {
-			page, resp, err := doResponse[MeetingPage](ctx, s.core, rest.Request{Operation: route.MeetingsList, Query: &next})
+			page, resp, err := doResponse[MeetingPage](ctx, s.core, rest.Request{Operation: route.MeetingsList, Query: &next, Buffer: &body})
 			if err != nil {
 				yield(nil, err)
 				return

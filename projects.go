@@ -46,7 +46,7 @@ func (s *ProjectsService) Create(ctx context.Context, params *ProjectCreateParam
 }
 
 func (v *Project) missing(fields) string {
-	if v.ID == "" {
+	if v == nil || v.ID == "" {
 		return "id"
 	}
 	return ""

@@ -35,7 +35,7 @@ func (s *TemplatesService) List(ctx context.Context) ([]*Template, error) {
 }
 
 func (v *Template) missing(fields) string {
-	if v.ID == "" {
+	if v == nil || v.ID == "" {
 		return "id"
 	}
 	return ""

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,13 +34,10 @@ func WithAttempt(ctx context.Context, a *Attempt) context.Context {
 	return context.WithValue(ctx, attemptKey{}, a)
 }
 
-// AttemptOf returns the request that ctx is an attempt of, and the attempt's number.
-func AttemptOf(ctx context.Context) (r *Request, number int, ok bool) {
-	a, ok := ctx.Value(attemptKey{}).(*Attempt)
-	if !ok {
-		return nil, 0, false
-	}
-	return a.Request, a.Number, true
+// AttemptOf returns the attempt that ctx belongs to, or nil.
+func AttemptOf(ctx context.Context) *Attempt {
+	a, _ := ctx.Value(attemptKey{}).(*Attempt)
+	return a
 }
 
 // attempt sends the request and reads the whole response, both within the time limit. So a body
@@ -71,7 +69,7 @@ func (l *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	case !canceled && ctx.Err() != nil: // not context.DeadlineExceeded, which means the caller's deadline
 		err = fmt.Errorf("no response within %v: %w", l.timeout, os.ErrDeadlineExceeded)
-	case Permanent(err) && !isProxyError(err): // the text names no host
+	case Permanent(err) && !isProxyError(err): // an error of TLS names no host
 		err = fmt.Errorf("connecting to %s: %w", req.URL.Host, err)
 	}
 	return nil, err
@@ -82,32 +80,32 @@ func (k *call) read(resp *http.Response) error {
 	if resp == nil {
 		return errors.New("the transport returned neither a response nor an error")
 	}
-	limit := k.MaxBody
+	r, most := &k.response, k.MaxBody
 	switch {
 	case resp.StatusCode/100 != 2:
-		limit = 256 << 10
-	case limit == 0:
-		limit = 4 << 20
+		most = 256 << 10
+	case most == 0:
+		most = 4 << 20
 	}
-	r := &k.response
-	r.Status, r.Header, r.RetryAfter, r.Limit = resp.StatusCode, resp.Header, retryAfterOf(resp), 0
-	k.attempt.Status = r.Status
+	k.attempt.Status = resp.StatusCode
+	r.Status, r.Header, r.RetryAfter, r.Limit = resp.StatusCode, resp.Header, RetryAfter(resp), 0
+	body := cmp.Or(k.Buffer, new(bytes.Buffer))
+	body.Reset()
+	var err error
+	if resp.Body != nil {
+		if resp.StatusCode != http.StatusSwitchingProtocols { // whose body is a connection that no context ends
+			body.Grow(int(min(max(resp.ContentLength, 0), most)) + bytes.MinRead)
+			_, err = body.ReadFrom(io.LimitReader(resp.Body, most+1))
+		}
+		_ = resp.Body.Close() // read to the end, or to the limit
+	}
+	if r.Body = body.Bytes(); int64(len(r.Body)) > most {
+		r.Limit = most
+	}
+	resp.Body = http.NoBody
 	if r.Header.Get("Location") != "" { // http.Client would follow it, or fail if it is not a URL
 		resp.Header = r.Header.Clone()
 		resp.Header.Del("Location")
-	}
-	var body bytes.Buffer
-	var err error
-	if resp.Body != nil && r.Status != http.StatusSwitchingProtocols { // whose body is a connection that no context ends
-		body.Grow(int(min(max(resp.ContentLength, 0), limit)) + bytes.MinRead)
-		_, err = body.ReadFrom(io.LimitReader(resp.Body, limit+1))
-	}
-	if resp.Body != nil {
-		_ = resp.Body.Close() // read to the end, or to the limit
-	}
-	r.Body, resp.Body = body.Bytes(), http.NoBody
-	if int64(len(r.Body)) > limit {
-		r.Limit = limit
 	}
 	if err != nil {
 		return fmt.Errorf("the response broke off: %w", err)

@@ -57,15 +57,3 @@ func CheckProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.R
 	}
 	return &ProxyError{proxy.Host, resp.Status}
 }
-
-// hideProxy returns find with an error that does not quote the proxy's address, which may contain a
-// password.
-func hideProxy(find func(*http.Request) (*url.URL, error)) func(*http.Request) (*url.URL, error) {
-	return func(req *http.Request) (*url.URL, error) {
-		proxy, err := find(req)
-		if err != nil {
-			return nil, &net.OpError{Op: "proxyconnect", Err: errors.New("the proxy's address cannot be used")}
-		}
-		return proxy, nil
-	}
-}

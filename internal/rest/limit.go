@@ -13,29 +13,28 @@ type limit struct {
 	throttle *Throttle
 }
 
+// errNotSent means that there was no attempt.
+var errNotSent = errors.New("canceled before it was sent")
+
 func (l *limit) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx := req.Context()
-	k := callOf(ctx)
-	if err := l.throttle.Wait(ctx, k.Background); err != nil {
-		return nil, &notSentError{err}
+	k := callOf(req.Context())
+	err := l.throttle.Wait(req.Context(), k.Background)
+	switch {
+	case errors.Is(err, ErrPaused):
+		k.response.RetryAfter = l.throttle.Left()
+	case err == nil && k.Send != nil && !k.Send():
+		err = errNotSent
 	}
-	if k.Send != nil && !k.Send() {
-		return nil, &notSentError{errCalledOff}
+	if err != nil {
+		k.failure = Join(k.failure, err)
+		return nil, errNotSent
 	}
 	sentAt := time.Now()
 	resp, err := l.next.RoundTrip(req)
 	if err == nil && resp.StatusCode == http.StatusTooManyRequests {
-		k.attempt.Pause = l.throttle.Limited(sentAt, retryAfterOf(resp))
+		k.attempt.Pause = l.throttle.Limited(sentAt, RetryAfter(resp))
 	} else {
 		l.throttle.Ended()
 	}
 	return resp, err
 }
-
-var errCalledOff = errors.New("canceled before it was sent")
-
-// notSentError reports that there was no attempt.
-type notSentError struct{ reason error }
-
-func (e *notSentError) Error() string { return e.reason.Error() }
-func (e *notSentError) Unwrap() error { return e.reason }

@@ -48,8 +48,7 @@ func TestLimit_PausesAllRequests(t *testing.T) {
 			resp, err := c.Do(ctx, get)
 			assert.Zero(t, time.Since(start), "at once")
 			assert.Zero(t, resp.Status)
-			var paused *PausedError
-			assert.ErrorAs(t, err, &paused)
+			assert.Equal(t, c.Throttle.Left(), resp.RetryAfter)
 			assert.ErrorIs(t, err, context.DeadlineExceeded)
 			assert.Equal(t, "the rate-limit pause after a 429 outlasts the context's deadline: context deadline exceeded", err.Error())
 		})

@@ -7,6 +7,7 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,6 +78,8 @@ type Request struct {
 	Background bool        // gives way to requests that are not, and is never retried
 	Send       func() bool // is called just before the request is sent; false cancels it; may be nil
 	MaxBody    int64       // how many bytes of a 2xx response to read; 0 means 4 MiB
+	// Buffer, unless nil, holds the body of the Response until the next request that has it, too.
+	Buffer *bytes.Buffer
 }
 
 // Response is the last response that any attempt of a request received. Its body is in memory.
@@ -86,7 +89,7 @@ type Response struct {
 	Header     http.Header // nil if there was no response
 	Body       []byte
 	Limit      int64         // the length after which the body was cut; 0 if it is whole
-	RetryAfter time.Duration // of a 429 or 503; else 0
+	RetryAfter time.Duration // of a 429 or 503, or the rest of the pause after ErrPaused; else 0
 	// MayHaveTakenEffect reports that the service may have carried out the request, in this attempt
 	// or in an earlier one.
 	MayHaveTakenEffect bool
@@ -97,6 +100,7 @@ type call struct {
 	Request
 	response Response
 	attempt  *Attempt // the last one; nil before the first
+	failure  error    // why there is no whole response to the last attempt, or no attempt
 }
 
 type callKey struct{}
@@ -113,17 +117,10 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	if err != nil {
 		return &k.response, err
 	}
-	if _, err = c.retries.Do(req); err == nil { // k has the response
-		return &k.response, nil
+	if _, err = c.retries.Do(req); err != nil {
+		err = WithCause(ctx, k.failure)
 	}
-	var last error // of the last attempt
-	if k.attempt != nil {
-		last = k.attempt.Err
-	}
-	if unsent, ok := errors.AsType[*notSentError](err); ok {
-		last = Join(last, unsent.reason)
-	}
-	return &k.response, WithCause(ctx, last)
+	return &k.response, err
 }
 
 // build returns the request without the header, which credentials sets.

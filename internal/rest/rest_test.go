@@ -58,6 +58,5 @@ func TestDo_ErrorShowsNoSecret(t *testing.T) {
 		echo := errors.New("proxy: no route for Bearer " + apiKey)
 		_, err := newClient(&service{answers: []answer{{err: echo}}}).Do(t.Context(), Request{Path: "/", Query: url.Values{"cursor": {"secret"}}})
 		require.EqualError(t, err, "proxy: no route for Bearer ***")
-		require.ErrorIs(t, err, echo)
 	})
 }

@@ -18,29 +18,25 @@ const MaxRetryAfter = time.Minute
 // observer. If a retry could come after ctx's deadline, the response at hand is worth more than
 // the wait.
 func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
-	if _, ok := errors.AsType[*notSentError](err); ok {
-		return false, nil // there was no attempt
+	if errors.Is(err, errNotSent) {
+		return false, nil
 	}
 	k := callOf(ctx)
-	a, asked := k.attempt, k.response.RetryAfter
+	a := k.attempt
 	a.Err = c.Mask.Err(err)
+	k.failure = a.Err
 	k.response.MayHaveTakenEffect = k.response.MayHaveTakenEffect || !NeverSent(err) && a.Status/100 != 4
 	retry := a.Number <= c.MaxRetries && !k.Background && worthRetrying(resp, err, k.Repeatable)
-	canceled := retry && ctx.Err() != nil
-	if retry {
-		wait := c.longestWait(a.Number-1, resp)
-		a.WillRetry = !canceled && asked <= MaxRetryAfter && wait < timeLeft(ctx)
-		if a.WillRetry {
-			a.RetryIn = wait
-		}
+	if wait := c.longestWait(a.Number-1, resp); retry && ctx.Err() == nil && wait < timeLeft(ctx) {
+		a.WillRetry, a.RetryIn = true, wait
 	}
 	if c.Observe != nil {
 		c.Observe(ctx, *a)
 	}
-	if canceled {
+	if retry && !a.WillRetry {
 		return false, ctx.Err()
 	}
-	return a.WillRetry, nil
+	return retry, nil
 }
 
 // worthRetrying reports whether another attempt is safe and may succeed.
@@ -50,11 +46,12 @@ func worthRetrying(resp *http.Response, err error, repeatable bool) bool {
 	}
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests: // the edge rejected the request: nothing was done
-		return true
+		repeatable = true
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return repeatable
+	default:
+		return false
 	}
-	return false
+	return repeatable && RetryAfter(resp) <= MaxRetryAfter
 }
 
 // backoff returns the wait before retry n, from 0. After a 429, the link limit waits instead,
@@ -63,7 +60,7 @@ func (c *Client) backoff(_, _ time.Duration, n int, resp *http.Response) time.Du
 	if resp != nil && resp.StatusCode == http.StatusTooManyRequests {
 		return 0
 	}
-	return Delay(n, retryAfterOf(resp))
+	return Delay(n, RetryAfter(resp))
 }
 
 // longestWait returns the longest wait before retry n, from 0.
@@ -71,7 +68,7 @@ func (c *Client) longestWait(n int, resp *http.Response) time.Duration {
 	if resp != nil && resp.StatusCode == http.StatusTooManyRequests {
 		return c.Throttle.Left()
 	}
-	_, longest := delays(n, retryAfterOf(resp))
+	_, longest := delays(n, RetryAfter(resp))
 	return longest
 }
 
@@ -91,29 +88,22 @@ func delays(n int, retryAfter time.Duration) (shortest, longest time.Duration) {
 	return 0, min(first<<min(n, 6), most)
 }
 
-func retryAfterOf(resp *http.Response) time.Duration {
-	if resp == nil {
-		return 0
-	}
-	return RetryAfter(resp.StatusCode, resp.Header)
-}
-
 // RetryAfter returns the Retry-After of a response, which is a number of seconds or a date. It is 0
 // without one, and for every status except 429 and 503.
-func RetryAfter(status int, header http.Header) time.Duration {
-	const far = (1<<31 - 1) * time.Second // about 68 years; prevents overflows
-	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
+func RetryAfter(resp *http.Response) time.Duration {
+	if resp == nil || resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
 		return 0
 	}
-	value := header.Get("Retry-After")
+	value := resp.Header.Get("Retry-After")
 	seconds, err := strconv.ParseUint(value, 10, 31)
 	if err == nil || errors.Is(err, strconv.ErrRange) { // if out of range, seconds is the largest number
 		return time.Duration(seconds) * time.Second
 	}
 	at, _ := http.ParseTime(value) // if it is not a date, at is the zero time, which has passed
-	return min(max(0, time.Until(at)), far)
+	return max(0, time.Until(at))
 }
 
+// timeLeft returns the time until ctx's deadline.
 func timeLeft(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return time.Until(deadline)
@@ -123,11 +113,9 @@ func timeLeft(ctx context.Context) time.Duration {
 
 // Sleep waits for d, or until ctx is done.
 func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 	return ctx.Err()
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,22 +17,14 @@ type Secret struct{ text *string } // a pointer, because fmt prints no pointer's
 func NewSecret(text string) Secret { return Secret{&text} }
 
 // Reveal returns the text.
-func (s Secret) Reveal() string {
-	if s.text == nil {
-		return ""
-	}
-	return *s.text
-}
+func (s Secret) Reveal() string { return *s.text }
 
 const hidden = "***"
 
 // Format shows no secret for any verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
 
-// LogValue shows no secret in a log.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
-
-// MarshalText shows no secret in JSON.
+// MarshalText shows no secret in JSON and in a log.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 // Mask removes secrets from texts that come from outside: a server may echo the API key, and so may
@@ -61,13 +52,11 @@ func QuerySecrets(u *url.URL) []string {
 	secrets := []string{u.RawQuery}
 	for _, values := range u.Query() {
 		for _, v := range values {
-			for _, s := range []string{v, strings.Split(v, "/")[0]} {
-				if len(s) >= shortest {
-					secrets = append(secrets, s)
-				}
-			}
+			id, _, _ := strings.Cut(v, "/")
+			secrets = append(secrets, v, id)
 		}
 	}
+	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < shortest })
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // the longest one wins
 	return secrets
 }
@@ -81,7 +70,7 @@ func (m Mask) Text(s string) string {
 }
 
 // Err returns err without the *url.Error of net/http, which quotes the URL. If the text of err has a
-// secret, errors.Is finds what err wraps, but errors.As does not.
+// secret, Err returns only the text without it.
 func (m Mask) Err(err error) error {
 	for u, ok := errors.AsType[*url.Error](err); ok; u, ok = errors.AsType[*url.Error](err) {
 		err = u.Err
@@ -90,30 +79,21 @@ func (m Mask) Err(err error) error {
 		return nil
 	}
 	if text := err.Error(); m.Text(text) != text {
-		return &maskedError{m.Text(text), err}
+		return errors.New(m.Text(text))
 	}
 	return err
 }
-
-type maskedError struct {
-	text  string
-	cause error
-}
-
-func (e *maskedError) Error() string              { return e.text }
-func (e *maskedError) Is(target error) bool       { return errors.Is(e.cause, target) }
-func (e *maskedError) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.text) }
 
 // Header returns a copy of h without secrets, without cookies, and without the query of a
 // Location, which may be a presigned URL.
 func (m Mask) Header(h http.Header) http.Header {
 	h = h.Clone()
 	h.Del("Set-Cookie")
-	if location, _, cut := strings.Cut(h.Get("Location"), "?"); cut {
-		h.Set("Location", location)
-	}
-	for _, values := range h {
+	for name, values := range h {
 		for i, value := range values {
+			if name == "Location" {
+				value, _, _ = strings.Cut(value, "?")
+			}
 			values[i] = m.Text(value)
 		}
 	}

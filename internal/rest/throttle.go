@@ -2,8 +2,8 @@ package rest
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,124 +13,99 @@ import (
 // Throttle decides when a Client may send its next request: within its rate limit, after the pause that follows a 429, and
 // at a pace that it shares fairly with other processes which the service limits together with it.
 //
-// If both wait, the user's requests go before those in the background. Yet every fourth request is one in the background, so
-// that a user who calls without a break cannot stop the polling.
+// Requests stand in line for the gate, which lets one after the other through. One in the background goes there only if none
+// of the user's is in line, or after the time of three requests. So a user who calls without a break cannot stop the polling.
 type Throttle struct {
-	limit *rate.Limiter // nil if there is none
+	limit *rate.Limiter
+	// Each of these channels has a token of the request that is first there.
+	users, background, gate chan struct{}
 
-	mu     sync.Mutex
-	pace   pace
-	queues [2][]chan struct{} // requests that wait: the user's, and those in the background
-	row    int                // requests of the user in a row, while one in the background waited
-	timer  *time.Timer        // runs while a request waits
+	mu   sync.Mutex
+	pace pace
 }
 
-const users, background = 0, 1 // the queues
-
-const usersInRow = 3
-
-// NewThrottle returns a Throttle within a limit, or without one if it is nil.
-func NewThrottle(limit *rate.Limiter) *Throttle { return &Throttle{limit: limit} }
-
-// PausedError reports that a rate-limit pause outlasts the context's deadline.
-type PausedError struct{ Left time.Duration }
-
-func (*PausedError) Error() string {
-	return "the rate-limit pause after a 429 outlasts the context's deadline: context deadline exceeded"
+// NewThrottle returns a Throttle within a limit.
+func NewThrottle(limit *rate.Limiter) *Throttle {
+	return &Throttle{limit: limit, users: make(chan struct{}, 1), background: make(chan struct{}, 1), gate: make(chan struct{}, 1)}
 }
 
-// Is makes a PausedError a context.DeadlineExceeded, because that is what the caller would get in the end.
-func (*PausedError) Is(target error) bool { return target == context.DeadlineExceeded }
+// ErrPaused means that a rate-limit pause outlasts the context's deadline, so that the caller would get DeadlineExceeded in
+// the end.
+var ErrPaused = fmt.Errorf("the rate-limit pause after a 429 outlasts the context's deadline: %w", context.DeadlineExceeded)
 
-// Wait returns once a request may be sent. If ctx's deadline comes before the end of the pause, it returns a *PausedError at once.
-func (t *Throttle) Wait(ctx context.Context, inBackground bool) error {
+// Wait returns once a request may be sent. If ctx's deadline comes before the end of the pause, it returns ErrPaused at once.
+func (t *Throttle) Wait(ctx context.Context, background bool) error {
+	if left := t.Left(); left > 0 && left > timeLeft(ctx) {
+		return ErrPaused
+	}
+	line := t.users
+	if background {
+		line = t.background
+	}
+	if err := enter(ctx, line); err != nil {
+		return err
+	}
+	defer func() { <-line }()
+	if background {
+		if err := t.giveWay(ctx); err != nil {
+			return err
+		}
+	}
+	if err := enter(ctx, t.gate); err != nil {
+		return err
+	}
+	defer func() { <-t.gate }()
+	for left := t.send(); left > 0; left = t.send() {
+		if err := Sleep(ctx, min(left, time.Second)); err != nil { // meanwhile, the pace grows, or a 429 comes
+			return err
+		}
+	}
+	return nil
+}
+
+// enter waits until the token fits into the channel: first come, first served.
+func enter(ctx context.Context, place chan<- struct{}) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t.mu.Lock()
-	now := time.Now()
-	if deadline, ok := ctx.Deadline(); ok {
-		if left := t.pace.left(now); left > 0 && deadline.Before(now.Add(left)) {
-			defer t.mu.Unlock()
-			return &PausedError{left}
-		}
-	}
-	if len(t.queues[users])+len(t.queues[background]) == 0 && t.left(now) <= 0 { // the usual case, without a queue
-		defer t.mu.Unlock()
-		t.pace.send(now)
-		return nil
-	}
-	queue := users
-	if inBackground {
-		queue = background
-	}
-	turn := make(chan struct{})
-	t.queues[queue] = append(t.queues[queue], turn)
-	t.admit()
-	t.mu.Unlock()
 	select {
-	case <-turn:
+	case place <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.queues[queue] = slices.DeleteFunc(t.queues[queue], func(c chan struct{}) bool { return c == turn })
 		return ctx.Err()
 	}
 }
 
-// admit lets all requests go that may be sent now, and comes back when the next one may be.
-func (t *Throttle) admit() {
-	for len(t.queues[users])+len(t.queues[background]) > 0 {
-		now := time.Now()
-		if left := t.left(now); left > 0 {
-			t.wake(left)
-			return
+// giveWay lets the user's requests go first, for the time of three requests and at most for a minute.
+func (t *Throttle) giveWay(ctx context.Context) error {
+	const looks = 10
+	t.mu.Lock()
+	perSecond := min(t.pace.perSecond(time.Now()), float64(t.limit.Limit()))
+	t.mu.Unlock()
+	step := min(time.Minute, time.Duration(3/perSecond*float64(time.Second))) / looks
+	for i := 0; i < looks && len(t.users) > 0; i++ {
+		if err := Sleep(ctx, step); err != nil {
+			return err
 		}
-		t.pace.send(now)
-		queue := t.next()
-		close(t.queues[queue][0])
-		t.queues[queue] = t.queues[queue][1:]
 	}
+	return nil
 }
 
-// left returns how long the next request must wait. If it need not wait, it has taken a token of the limit.
-func (t *Throttle) left(now time.Time) time.Duration {
-	if left := t.pace.left(now); left > 0 || t.limit == nil {
+// send records a request if it may be sent now. Otherwise it returns how long the request must wait.
+func (t *Throttle) send() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if left := t.pace.left(now); left > 0 {
 		return left
 	}
 	r := t.limit.ReserveN(now, 1)
-	left := r.DelayFrom(now)
-	if left > 0 {
+	if left := r.DelayFrom(now); left > 0 {
 		r.CancelAt(now)
+		return left
 	}
-	return left
-}
-
-// next chooses the queue whose turn it is.
-func (t *Throttle) next() int {
-	switch {
-	case len(t.queues[background]) == 0:
-		t.row = 0
-		return users
-	case len(t.queues[users]) == 0 || t.row >= usersInRow:
-		t.row = 0
-		return background
-	}
-	t.row++
-	return users
-}
-
-func (t *Throttle) wake(after time.Duration) {
-	if t.timer == nil {
-		t.timer = time.AfterFunc(after, func() {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			t.admit()
-		})
-		return
-	}
-	t.timer.Reset(after)
+	t.pace.send(now)
+	return 0
 }
 
 // Ended records that an attempt ended with anything but a 429.
@@ -148,8 +123,7 @@ func (t *Throttle) Limited(sentAt time.Time, retryAfter time.Duration) time.Dura
 	return t.pace.rejected(time.Now(), sentAt, retryAfter, rand.Float64())
 }
 
-// Left returns how long the pause, and the pace after it, hold the next request back. At 0 or less, they do
-// not.
+// Left returns how long the pause, and the pace after it, hold the next request back. At 0 or less, they do not.
 func (t *Throttle) Left() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,9 +1,10 @@
 package rest
 
 import (
-	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -14,14 +15,12 @@ import (
 var (
 	defaultAPI = sync.OnceValue(func() *http.Transport {
 		return forAPI(&http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-			ForceAttemptHTTP2:     true,
-			MaxIdleConns:          100,
-			MaxIdleConnsPerHost:   16,
-			IdleConnTimeout:       90 * time.Second,
-			TLSHandshakeTimeout:   10 * time.Second,
-			ExpectContinueTimeout: 2 * time.Second, // how long an upload waits for permission to send the body
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+			ForceAttemptHTTP2:   true,
+			MaxIdleConns:        100,
+			MaxIdleConnsPerHost: 16,
+			TLSHandshakeTimeout: 10 * time.Second,
 		})
 	})
 	defaultStorage = sync.OnceValue(func() *http.Transport { return forStorage(defaultAPI()) })
@@ -31,24 +30,22 @@ var (
 // default. If next is an *http.Transport, APITransport returns a clone with HTTP/2 pings: without
 // them, a transport uses a dead connection until the kernel gives up.
 func APITransport(next http.RoundTripper) http.RoundTripper {
-	switch t := next.(type) {
-	case nil:
-		return defaultAPI()
-	case *http.Transport:
-		return forAPI(t)
-	}
-	return next
+	return choose(next, defaultAPI, forAPI)
 }
 
 // StorageTransport returns the transport for uploads. next is the caller's, or nil for the default. If
 // next is an *http.Transport, StorageTransport returns a clone that uses HTTP/1.1 as S3 does: over
 // HTTP/2, a server often allows only 64 KiB for each round trip.
 func StorageTransport(next http.RoundTripper) http.RoundTripper {
+	return choose(next, defaultStorage, forStorage)
+}
+
+func choose(next http.RoundTripper, byDefault func() *http.Transport, adapt func(*http.Transport) *http.Transport) http.RoundTripper {
 	switch t := next.(type) {
 	case nil:
-		return defaultStorage()
+		return byDefault()
 	case *http.Transport:
-		return forStorage(t)
+		return adapt(t)
 	}
 	return next
 }
@@ -66,9 +63,8 @@ func forAPI(t *http.Transport) *http.Transport {
 
 func forStorage(t *http.Transport) *http.Transport {
 	t = clone(t)
-	t.ForceAttemptHTTP2, t.HTTP2, t.Protocols = false, nil, new(http.Protocols)
+	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
-	t.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 	if t.TLSClientConfig != nil { // Clone adds h2 to its NextProtos
 		t.TLSClientConfig.NextProtos = slices.DeleteFunc(slices.Clone(t.TLSClientConfig.NextProtos), func(p string) bool { return p == "h2" })
 	}
@@ -88,8 +84,14 @@ func clone(t *http.Transport) *http.Transport {
 	if t.OnProxyConnectResponse == nil {
 		t.OnProxyConnectResponse = CheckProxy
 	}
-	if t.Proxy != nil {
-		t.Proxy = hideProxy(t.Proxy)
+	if find := t.Proxy; find != nil {
+		t.Proxy = func(req *http.Request) (*url.URL, error) {
+			proxy, err := find(req)
+			if err != nil { // it quotes the proxy's address, which may contain a password
+				err = &net.OpError{Op: "proxyconnect", Err: errors.New("the proxy's address cannot be used")}
+			}
+			return proxy, err
+		}
 	}
 	return t
 }

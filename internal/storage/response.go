@@ -33,7 +33,7 @@ func read(resp *http.Response, host string, mask rest.Mask, whole bool) Outcome 
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // codes are ASCII
 	_ = d.Decode(&e)                                                                     // if the XML breaks off, e has the elements before
 	clean := func(s string) string { return mask.Text(strings.TrimSpace(s)) }
-	o.RetryAfter = rest.RetryAfter(resp.StatusCode, resp.Header)
+	o.RetryAfter = rest.RetryAfter(resp)
 	o.Code, o.Message = clean(e.Code), clean(e.Message)
 	o.RequestID = clean(cmp.Or(e.RequestID, resp.Header.Get("X-Amz-Request-Id")))
 	switch {
