@@ -20,6 +20,7 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // The first bytes of recordings, by container.
@@ -258,8 +259,8 @@ func TestFromFile_RejectsNamedPipe(t *testing.T) {
 	require.ErrorContains(t, err, "is not a regular file")
 }
 
-// A Source that blocks while it opens the recording ends with its context, or after a minute without
-// a byte; a slow one does not. Nothing is left of it.
+// A reader that blocks ends the upload with its context, or after a minute without a byte; a slow one
+// does not. Nothing is left of it.
 func TestFromReader_EndsIfReaderBlocks(t *testing.T) {
 	files := spooled(t)
 	cause := errors.New("enough")
@@ -273,17 +274,17 @@ func TestFromReader_EndsIfReaderBlocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				time.AfterFunc(test.cancel, func() { cancel(cause) })
 				parts := strings.NewReader("ab")
-				start := time.Now()
-				rec, err := minutes.FromReader(testbase.ReaderFunc(func(p []byte) (int, error) {
+				source := minutes.FromReader(testbase.ReaderFunc(func(p []byte) (int, error) {
 					time.Sleep(test.pause)
 					return parts.Read(p[:1])
-				}), "audio/wav")(ctx)
-				require.ErrorIs(t, err, test.is)
+				}), "audio/wav")
+				start := time.Now()
+				require.ErrorIs(t, testkit.Client(srv).Meetings.Upload(ctx, testkit.Waiting(t, srv), source, nil), test.is)
 				require.InDelta(t, test.want, time.Since(start), float64(time.Second))
-				require.NoError(t, rec.Close())
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				require.Empty(t, files())

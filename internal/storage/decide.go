@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,31 +10,23 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// Step is what follows an attempt.
+// Step is how an upload goes on after an attempt.
 type Step int
 
-// The steps. A step that retries comes after Decision.Wait.
 const (
-	Stored Step = iota // nothing: storage has the recording
-	Retry              // another attempt with the same URL
-	Renew              // another attempt with a new URL
-	// Ask means: poll the meeting. If it has audio, the upload has succeeded. Otherwise make another
-	// attempt with a new URL, because some storage accepts only one PUT for each URL.
-	Ask
-	// AskLast means: poll the meeting. If it has audio, the upload has succeeded. Otherwise it has
-	// failed.
-	AskLast
-	GiveUp // the upload has failed
+	Stored Step = iota // not at all: storage has the recording
+	Retry              // with another attempt, to the same URL
+	Renew              // with another attempt, to a new URL
+	GiveUp             // not at all: the upload has failed
 )
 
-// Decision is what follows an attempt, and how long to wait before that.
+// Decision is what follows an attempt.
 type Decision struct {
 	Step Step
-	Wait time.Duration
+	Wait time.Duration // before anything else
+	// Ask means: before Step, poll the meeting. If it has audio, the upload has succeeded.
+	Ask bool
 }
-
-// Retries reports whether another attempt follows, unless the meeting has audio.
-func (d Decision) Retries() bool { return d.Step == Retry || d.Step == Renew || d.Step == Ask }
 
 // History is what Decide has learnt about an upload. The caller sets MaxRetries and Shared.
 type History struct {
@@ -65,59 +58,47 @@ const (
 // Decide returns what follows an attempt, and h with the attempt added.
 func Decide(h History, o Outcome, t Times) (Decision, History) {
 	h.Attempts++
-	step := GiveUp
+	d := Decision{Step: GiveUp, Wait: t.Wait}
 	switch status := o.StatusCode; {
-	case o.Unreadable: // another attempt would read the same
-	case status/100 == 2 && !o.Unproven:
+	case errors.Is(o.Err, ErrUnreadable): // another attempt would read the same
+	case status/100 == 2 && o.Message == "":
 		return Decision{Step: Stored}, h
-	case status/100 == 2, status == 0 && o.Sent > 0: // storage may have the recording
-		step, h.Arrived = Ask, true
+	case status/100 == 2, status == 0 && o.Sent > 0: // storage may have the recording, and accept only one PUT for a URL
+		h.Arrived = true
+		d = Decision{Step: Renew, Wait: max(t.Wait, settling), Ask: true}
 	case status == 0 && rest.Permanent(o.Err): // such as an untrusted certificate
 	case status == 0:
-		step = Retry
+		d.Step = Retry
 	case status == http.StatusExpectationFailed && !h.WithoutExpect: // RFC 9110, section 10.1.1
-		step, h.WithoutExpect = Retry, true
-	case expired(o, t) && !h.Renewed:
-		step, h.Renewed = Renew, true
+		d.Step, h.WithoutExpect = Retry, true
+	case !h.Renewed && (saysExpired(status, o.Code, o.Message) || status == http.StatusForbidden && !t.Now.Before(t.URLExpires)):
+		d.Step, h.Renewed = Renew, true
 	case temporary(status, o.Code):
 		// A gateway may report an error although the storage behind it has the recording.
-		step, h.Arrived = Retry, h.Arrived || status >= 499 && o.Sent > 0
+		d.Step, h.Arrived = Retry, h.Arrived || status >= 499 && o.Sent > 0
 	}
 	if h.FirstFailure.IsZero() {
 		h.FirstFailure = t.Now
 	}
-	wait := t.Wait
-	if step == Ask {
-		wait = max(wait, settling)
-	}
+	inTime := func(wait time.Duration) bool { return t.Deadline.IsZero() || t.Now.Add(wait).Before(t.Deadline) }
 	tried := h.Attempts > h.MaxRetries && t.Now.Sub(h.FirstFailure) >= spread
-	inTime := t.Deadline.IsZero() || t.Now.Add(wait).Before(t.Deadline)
+	if h.MaxRetries == 0 || tried || !inTime(d.Wait) || o.RetryAfter > rest.MaxRetryAfter {
+		d.Step = GiveUp
+	}
 	switch {
-	case step == GiveUp, h.MaxRetries == 0, tried, !inTime, o.RetryAfter > rest.MaxRetryAfter:
-		return lastStep(h, o, t), h
-	case step == Retry && !t.Now.Add(wait).Before(t.URLExpires):
-		step = Renew
+	case d.Step == Retry && !t.Now.Add(d.Wait).Before(t.URLExpires):
+		d.Step = Renew
+	case d.Step == GiveUp:
+		// A rejection may mean that another worker was faster.
+		d = Decision{Step: GiveUp, Ask: h.Arrived || h.Shared && o.StatusCode != 0}
+		if d.Ask && inTime(settling) {
+			d.Wait = settling
+		}
 	}
-	return Decision{step, wait}, h
+	return d, h
 }
 
-// lastStep returns what follows the last attempt.
-func lastStep(h History, o Outcome, t Times) Decision {
-	// A rejection may mean that another worker was faster.
-	if !h.Arrived && (!h.Shared || o.StatusCode == 0) {
-		return Decision{Step: GiveUp}
-	}
-	if !t.Deadline.IsZero() && !t.Now.Add(settling).Before(t.Deadline) {
-		return Decision{Step: AskLast}
-	}
-	return Decision{AskLast, settling}
-}
-
-// expired reports whether storage rejected the URL because it has expired.
-func expired(o Outcome, t Times) bool {
-	return saysExpired(o.StatusCode, o.Code, o.Message) || o.StatusCode == http.StatusForbidden && !t.Now.Before(t.URLExpires)
-}
-
+// saysExpired reports whether storage says that it rejected the URL because it has expired.
 func saysExpired(status int, code, message string) bool {
 	return (status == http.StatusForbidden || status == http.StatusBadRequest) &&
 		strings.Contains(strings.ToLower(code+" "+message), "expired")

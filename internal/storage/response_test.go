@@ -3,14 +3,11 @@ package storage
 import (
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
 func TestRead_UnderstandsErrors(t *testing.T) {
@@ -41,7 +38,7 @@ func TestRead_UnderstandsErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			body := strings.NewReader(test.body)
-			got := read(&http.Response{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(body)}, "storage.example", rest.Mask{}, true)
+			got := put(t, target, nil, 0).read(&http.Response{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(body)}, true)
 			test.want.StatusCode = 503
 			got.Message, _, _ = strings.Cut(got.Message, " sent ")
 			require.Equal(t, test.want, got)
@@ -53,8 +50,6 @@ func TestRead_UnderstandsErrors(t *testing.T) {
 // A response that is not from storage says who sent it, without the secrets that it echoes.
 func TestRead_DescribesForeignResponses(t *testing.T) {
 	t.Parallel()
-	u, err := url.Parse("https://storage.example/k?X-Amz-Signature=feedfacecafebeef")
-	require.NoError(t, err)
 	const page = "<html><head><title>Log in to feedfacecafebeef</title>"
 	for name, test := range map[string]struct {
 		status      int
@@ -63,23 +58,23 @@ func TestRead_DescribesForeignResponses(t *testing.T) {
 		want        Outcome
 	}{
 		"login page": {200, "text/html; charset=utf-8", true,
-			Outcome{Unproven: true, Message: `the response is not from storage: storage.example (nginx) sent "Log in to ***"`}},
+			Outcome{Message: `the response is not from storage: storage.example (nginx) sent "Log in to ***"`}},
 		"page of a gateway": {502, "text/html", true,
 			Outcome{Message: `the response is not an XML error of storage: storage.example (nginx) sent "Log in to ***"`}},
 		"redirect":     {307, "text/html", false, Outcome{Message: "the Client does not follow redirects, here to login.example"}},
 		"2xx":          {200, "text/plain", true, Outcome{}},
-		"2xx too soon": {200, "", false, Outcome{Unproven: true, Message: "storage.example responded before it had the whole recording"}},
+		"2xx too soon": {200, "", false, Outcome{Message: "storage.example responded before it had the whole recording"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := http.Header{"Server": {"nginx"}, "Content-Type": {test.contentType}, "Location": {"https://login.example/?t=1"}}
 			test.want.StatusCode = test.status
 			resp := &http.Response{StatusCode: test.status, Header: h, Body: io.NopCloser(strings.NewReader(page))}
-			require.Equal(t, test.want, read(resp, u.Host, rest.NewMask(rest.QuerySecrets(u)...), test.whole))
+			require.Equal(t, test.want, put(t, target, nil, 0).read(resp, test.whole))
 		})
 	}
 	resp := &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {"7"}, "X-Amz-Request-Id": {"r2"}}, Body: http.NoBody}
-	o := read(resp, u.Host, rest.Mask{}, true)
+	o := put(t, target, nil, 0).read(resp, true)
 	require.Equal(t, 7*time.Second, o.RetryAfter)
 	require.Equal(t, "r2", o.RequestID)
 }
