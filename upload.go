@@ -49,7 +49,7 @@ type UploadOptions struct {
 //   - *[StorageError]: storage did not accept the recording.
 //   - The error of reading the recording.
 func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, opts *UploadOptions) error {
-	if err := cmp.Or(checkGiven("ctx", ctx != nil), s.core.checkID("id", id)); err != nil {
+	if err := cmp.Or(checkGiven("ctx", ctx != nil), s.core.checkID("id", id), checkGiven("source", source != nil)); err != nil {
 		return err
 	}
 	return s.withRecording(ctx, source, func(rec Recording) error {
@@ -61,9 +61,6 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, 
 // error of closing the recording is only logged, because all of it has been read.
 func (s *MeetingsService) withRecording(ctx context.Context, source Source, use func(Recording) error) error {
 	c := s.core
-	if err := checkGiven("source", source != nil); err != nil {
-		return err
-	}
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
@@ -77,7 +74,7 @@ func (s *MeetingsService) withRecording(ctx context.Context, source Source, use 
 		return rest.WithCause(ctx, err)
 	}
 	defer func() {
-		if _, err := storage.Run(ctx, func() (any, error) { return nil, rec.Close() }, nil); err != nil {
+		if _, err := storage.Run(ctx, func() (any, error) { return nil, rec.Close() }, func(any) {}); err != nil {
 			c.log.LogAttrs(ctx, slog.LevelWarn, "minutes: closing a recording failed", slog.String("error", singleLine(err.Error())))
 		}
 	}()
@@ -89,9 +86,8 @@ type upload struct {
 	*MeetingsService
 	id       string
 	put      storage.Put // its URL is nil before the first upload URL
-	expires  time.Time   // the URL
-	past     storage.History
-	last     storage.Outcome // of the last attempt
+	state    storage.State
+	lastErr  error           // of the last attempt
 	response storage.Outcome // the last one with a response
 }
 
@@ -99,25 +95,27 @@ type upload struct {
 // the meeting, and that their audio counts, too.
 func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, progress func(sent, total int64), shared bool) error {
 	c := s.core
-	u := &upload{MeetingsService: s, id: id, past: storage.History{MaxRetries: c.MaxRetries, Shared: shared}, put: storage.Put{
+	u := &upload{MeetingsService: s, id: id, state: storage.State{MaxRetries: c.MaxRetries, Shared: shared}}
+	u.state.Deadline, _ = ctx.Deadline()
+	u.put = storage.Put{
 		Audio: rec.Audio, Size: rec.Size, ContentType: rec.ContentType, UserAgent: c.UserAgent, Progress: progress,
 		Transport: c.storage, Stall: c.uploads.Stall, Response: c.uploads.Response,
-	}}
+	}
 	for next := (storage.Decision{Step: storage.Renew}); next.Step != storage.Stored; next = u.attempt(ctx) {
-		arrived, err := false, rest.Sleep(ctx, next.Wait)
+		err := rest.Sleep(ctx, next.Wait)
 		if err == nil && next.Ask {
-			arrived, err = u.hasAudio(ctx)
+			err = u.ask(ctx)
 		}
-		if err == nil && !arrived && next.Step == storage.Renew {
-			arrived, err = u.newURL(ctx)
+		if err == nil && next.Step == storage.Renew {
+			err = u.newURL(ctx)
 		}
-		if err == nil && !arrived && next.Step != storage.GiveUp {
+		if err == nil && next.Step != storage.GiveUp {
 			err = c.storagePause.wait(ctx)
 		}
-		if arrived {
+		switch {
+		case err == errArrived:
 			return nil
-		}
-		if err != nil || next.Step == storage.GiveUp {
+		case err != nil || next.Step == storage.GiveUp:
 			return u.failure(ctx, err)
 		}
 	}
@@ -127,63 +125,58 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 
 // newURL gets an upload URL. If the service rejects the request because the meeting has audio, that
 // may be the audio of an earlier attempt or of another worker.
-func (u *upload) newURL(ctx context.Context) (arrived bool, err error) {
+func (u *upload) newURL(ctx context.Context) error {
 	sentAt := time.Now()
 	t, resp, err := u.uploadURL(ctx, u.id, u.put.ContentType)
-	if errors.Is(err, ErrBadRequest) && (u.past.Arrived || u.past.Shared) {
-		if arrived, askErr := u.hasAudio(ctx); arrived || askErr != nil {
-			return arrived, askErr
-		}
+	if errors.Is(err, ErrBadRequest) && (u.state.Arrived || u.state.Shared) {
+		err = cmp.Or(u.ask(ctx), err)
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	target, err := url.Parse(t.UploadURL.Reveal())
-	problem := ""
 	switch {
 	case err != nil || target.Hostname() == "":
-		problem = "upload_url is not a URL with a host"
+		return u.core.requestError(resp, "the response's upload_url is not a URL with a host")
 	case target.Scheme != "https" && !(target.Scheme == "http" && u.core.local && isLoopback(target.Hostname())):
-		problem = "upload_url is neither https nor loopback for a loopback service"
-	case t.Method != http.MethodPut:
-		problem = "method is not PUT"
-	}
-	if problem != "" {
-		return false, u.core.requestError(resp, "the response's "+problem)
+		return u.core.requestError(resp, "the response's upload_url is neither https nor loopback for a loopback service")
 	}
 	u.put.URL, u.put.Mask = target, rest.NewMask(append(rest.QuerySecrets(target), u.core.Key.Reveal())...)
-	u.expires = sentAt.Add(time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second) // min prevents an overflow
-	return false, nil
+	u.state.URLExpires = sentAt.Add(time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second) // min prevents an overflow
+	return nil
 }
 
-// hasAudio polls the meeting, and reports whether it has audio, as in every status except created. Like a
+var errArrived = errors.New("the meeting has audio")
+
+// ask polls the meeting. It returns nil if the meeting has no audio, and otherwise errArrived. Like a
 // wait, it outlasts outages of the service: if it gave up, an upload whose audio has arrived would fail.
-func (u *upload) hasAudio(ctx context.Context) (bool, error) {
+func (u *upload) ask(ctx context.Context) error {
 	m, err := u.core.look(ctx, u.id, time.Now())
 	switch e := err.(type) {
-	case *MeetingFailedError: // which has audio, too
-		return true, nil
 	case *WaitError:
-		err = fmt.Errorf("checking whether the audio arrived: %w", e.Err)
+		return fmt.Errorf("checking whether the audio arrived: %w", e.Err)
+	case *MeetingFailedError: // which has audio, too
+		return errArrived
 	}
-	return err == nil && m.Status != StatusCreated, err
+	if err == nil && m.Status != StatusCreated {
+		return errArrived
+	}
+	return err
 }
 
 // attempt makes one PUT, reports it, and returns what follows it.
 func (u *upload) attempt(ctx context.Context) storage.Decision {
-	c, number := u.core, u.past.Attempts+1
+	c, number := u.core, u.state.Attempts+1
 	ctx = rest.WithAttempt(ctx, &rest.Attempt{Request: &rest.Request{Operation: route.Upload, ID: u.id}, Number: number})
 	o := u.put.Do(ctx)
-	times := storage.Times{Now: time.Now(), URLExpires: u.expires}
-	times.Wait = rest.Delay(u.past.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
-	times.Deadline, _ = ctx.Deadline()
-	next, past := storage.Decide(u.past, o, times)
-	u.past, u.last, u.put.WithoutExpect = past, o, past.WithoutExpect
+	wait := rest.Delay(u.state.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
+	next, state := storage.Decide(u.state, o, time.Now(), wait)
+	u.state, u.lastErr, u.put.WithoutExpect = state, o.Err, state.WithoutExpect
 	if o.StatusCode != 0 {
 		u.response = o
 	}
 	if o.StatusCode == http.StatusTooManyRequests || o.StatusCode == http.StatusServiceUnavailable {
-		c.storagePause.extend(times.Wait)
+		c.storagePause.extend(wait)
 	}
 	a := Attempt{
 		AttemptInfo: AttemptInfo{Operation: OpUpload, MeetingID: u.id, Number: number},
@@ -201,8 +194,8 @@ func (u *upload) attempt(ctx context.Context) storage.Decision {
 // failure returns the error of an upload that failed. err is what ended it after the last attempt, or
 // nil.
 func (u *upload) failure(ctx context.Context, err error) error {
-	err = rest.WithCause(ctx, rest.Join(u.last.Err, err))
-	if u.past.Attempts == 0 || errors.Is(u.last.Err, storage.ErrUnreadable) { // storage has not failed
+	err = rest.WithCause(ctx, rest.Join(u.lastErr, err))
+	if u.state.Attempts == 0 || errors.Is(u.lastErr, storage.ErrUnreadable) { // storage has not failed
 		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(u.core.Mask.Text(u.id)), unprefixedError{err})
 	}
 	r := u.response

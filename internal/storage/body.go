@@ -22,13 +22,6 @@ type body struct {
 	turn chan struct{}
 }
 
-func newBody(ctx context.Context, p *Put) *body {
-	b := &body{Put: p, turn: make(chan struct{}, 1)}
-	b.ctx, b.abort = context.WithCancelCause(ctx)
-	b.watchdog = time.AfterFunc(p.Stall, b.stalled)
-	return b
-}
-
 // stalled ends the attempt because nothing has happened for too long.
 func (b *body) stalled() {
 	sent, limit := b.sent.Load(), b.Stall
@@ -61,7 +54,10 @@ func (b *body) Read(p []byte) (int, error) {
 	p = p[:min(int64(len(p)), most, b.Size-sent)]
 	n, err := b.Audio.ReadAt(p, sent)
 	if n < len(p) { // otherwise err is nil, or io.EOF with the last byte
-		b.unreadable(sent+int64(n), err)
+		if err == nil || errors.Is(err, io.EOF) {
+			err = fmt.Errorf("it ended after %d of %d bytes: %w", sent+int64(n), b.Size, io.ErrUnexpectedEOF)
+		}
+		b.abort(fmt.Errorf("%w: %w", ErrUnreadable, err))
 	}
 	if b.ctx.Err() != nil {
 		return 0, context.Cause(b.ctx)
@@ -80,14 +76,6 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// unreadable ends the attempt because the recording can be read only up to at.
-func (b *body) unreadable(at int64, err error) {
-	if err == nil || errors.Is(err, io.EOF) {
-		err = fmt.Errorf("it ended after %d of %d bytes: %w", at, b.Size, io.ErrUnexpectedEOF)
-	}
-	b.abort(fmt.Errorf("%w: %w", ErrUnreadable, err))
-}
-
 // end stops all reading. Unless a Read blocks, none is running afterwards.
 func (b *body) end() {
 	b.abort(nil)
@@ -102,8 +90,7 @@ func (b *body) end() {
 const grace = 100 * time.Millisecond
 
 // Run calls f on another goroutine and returns what f returns. If f blocks although ctx is done, Run
-// returns the cause of ctx, and f may still be running. If f succeeds after that, late gets the value,
-// unless late is nil.
+// returns the cause of ctx, and f may still be running. If f succeeds after that, late gets the value.
 func Run[T any](ctx context.Context, f func() (T, error), late func(T)) (T, error) {
 	var value T
 	err := errors.New("the call ended its goroutine") // as a test's FailNow does
@@ -122,12 +109,10 @@ func Run[T any](ctx context.Context, f func() (T, error), late func(T)) (T, erro
 		return value, err
 	case <-time.After(grace):
 	}
-	if late != nil {
-		go func() {
-			if <-ended; err == nil {
-				late(value)
-			}
-		}()
-	}
+	go func() {
+		if <-ended; err == nil {
+			late(value)
+		}
+	}()
 	return *new(T), context.Cause(ctx)
 }

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -28,23 +29,18 @@ type Decision struct {
 	Ask bool
 }
 
-// History is what Decide has learnt about an upload. The caller sets MaxRetries and Shared.
-type History struct {
-	MaxRetries    int       // 0 switches retries off
-	Shared        bool      // other workers may upload to the meeting, and their audio is as good
+// State is what Decide knows about an upload. Decide keeps it up to date, from Attempts on.
+type State struct {
+	MaxRetries int       // 0 switches retries off
+	Shared     bool      // other workers may upload to the meeting, and their audio is as good
+	Deadline   time.Time // of the caller; zero: none
+	URLExpires time.Time
+
 	Attempts      int       // that have ended
 	FirstFailure  time.Time // when the first of them failed
 	Arrived       bool      // an attempt may have stored the recording, although nobody said so
 	Renewed       bool      // an expired URL was replaced
 	WithoutExpect bool      // storage rejected the header Expect, so the next attempts omit it
-}
-
-// Times are the times that Decide depends on.
-type Times struct {
-	Now        time.Time
-	URLExpires time.Time
-	Deadline   time.Time     // of the caller; zero: none
-	Wait       time.Duration // random; at least the Retry-After of the outcome
 }
 
 const (
@@ -55,47 +51,45 @@ const (
 	settling = 5 * time.Second
 )
 
-// Decide returns what follows an attempt, and h with the attempt added.
-func Decide(h History, o Outcome, t Times) (Decision, History) {
-	h.Attempts++
-	d := Decision{Step: GiveUp, Wait: t.Wait}
+// Decide returns what follows an attempt that has ended now, and s with the attempt added. wait is
+// random, and at least the Retry-After of the outcome.
+func Decide(s State, o Outcome, now time.Time, wait time.Duration) (Decision, State) {
+	s.Attempts++
+	d := Decision{Step: GiveUp, Wait: wait}
 	switch status := o.StatusCode; {
-	case errors.Is(o.Err, ErrUnreadable): // another attempt would read the same
+	case errors.Is(o.Err, ErrUnreadable), rest.Permanent(o.Err): // the next attempt would fail, too
 	case status/100 == 2 && o.Message == "":
-		return Decision{Step: Stored}, h
+		return Decision{Step: Stored}, s
 	case status/100 == 2, status == 0 && o.Sent > 0: // storage may have the recording, and accept only one PUT for a URL
-		h.Arrived = true
-		d = Decision{Step: Renew, Wait: max(t.Wait, settling), Ask: true}
-	case status == 0 && rest.Permanent(o.Err): // such as an untrusted certificate
+		s.Arrived = true
+		d = Decision{Step: Renew, Wait: max(wait, settling), Ask: true}
 	case status == 0:
 		d.Step = Retry
-	case status == http.StatusExpectationFailed && !h.WithoutExpect: // RFC 9110, section 10.1.1
-		d.Step, h.WithoutExpect = Retry, true
-	case !h.Renewed && (saysExpired(status, o.Code, o.Message) || status == http.StatusForbidden && !t.Now.Before(t.URLExpires)):
-		d.Step, h.Renewed = Renew, true
+	case status == http.StatusExpectationFailed && !s.WithoutExpect: // RFC 9110, section 10.1.1
+		d.Step, s.WithoutExpect = Retry, true
+	case !s.Renewed && (saysExpired(status, o.Code, o.Message) || status == http.StatusForbidden && !now.Before(s.URLExpires)):
+		d.Step, s.Renewed = Renew, true
 	case temporary(status, o.Code):
 		// A gateway may report an error although the storage behind it has the recording.
-		d.Step, h.Arrived = Retry, h.Arrived || status >= 499 && o.Sent > 0
+		d.Step, s.Arrived = Retry, s.Arrived || status >= 499 && o.Sent > 0
 	}
-	if h.FirstFailure.IsZero() {
-		h.FirstFailure = t.Now
-	}
-	inTime := func(wait time.Duration) bool { return t.Deadline.IsZero() || t.Now.Add(wait).Before(t.Deadline) }
-	tried := h.Attempts > h.MaxRetries && t.Now.Sub(h.FirstFailure) >= spread
-	if h.MaxRetries == 0 || tried || !inTime(d.Wait) || o.RetryAfter > rest.MaxRetryAfter {
+	s.FirstFailure = cmp.Or(s.FirstFailure, now)
+	inTime := func(wait time.Duration) bool { return s.Deadline.IsZero() || now.Add(wait).Before(s.Deadline) }
+	tried := s.Attempts > s.MaxRetries && now.Sub(s.FirstFailure) >= spread
+	if s.MaxRetries == 0 || tried || !inTime(d.Wait) || o.RetryAfter > rest.MaxRetryAfter {
 		d.Step = GiveUp
 	}
 	switch {
-	case d.Step == Retry && !t.Now.Add(d.Wait).Before(t.URLExpires):
+	case d.Step == Retry && !now.Add(d.Wait).Before(s.URLExpires):
 		d.Step = Renew
 	case d.Step == GiveUp:
 		// A rejection may mean that another worker was faster.
-		d = Decision{Step: GiveUp, Ask: h.Arrived || h.Shared && o.StatusCode != 0}
+		d = Decision{Step: GiveUp, Ask: s.Arrived || s.Shared && o.StatusCode != 0}
 		if d.Ask && inTime(settling) {
 			d.Wait = settling
 		}
 	}
-	return d, h
+	return d, s
 }
 
 // saysExpired reports whether storage says that it rejected the URL because it has expired.

@@ -7,7 +7,6 @@
 package storage
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/xml"
@@ -32,8 +31,7 @@ type Put struct {
 	UserAgent   string
 	// WithoutExpect omits the header Expect: 100-continue, because storage rejected it.
 	WithoutExpect bool
-	// Progress is called after each read of the recording, but never after Do has returned. It may
-	// be nil.
+	// Progress, unless nil, is called after each read of the recording, but never after Do has returned.
 	Progress func(sent, total int64)
 
 	Transport http.RoundTripper
@@ -65,8 +63,10 @@ var (
 // even if Audio, Progress or Transport blocks. Only the blocked call may then still be running.
 func (p *Put) Do(ctx context.Context) Outcome {
 	began := time.Now()
-	b := newBody(ctx, p)
-	o, err := Run(b.ctx, func() (Outcome, error) { return p.send(b) }, nil)
+	b := &body{Put: p, turn: make(chan struct{}, 1)}
+	b.ctx, b.abort = context.WithCancelCause(ctx)
+	b.watchdog = time.AfterFunc(p.Stall, b.stalled)
+	o, err := Run(b.ctx, func() (Outcome, error) { return p.send(b) }, func(Outcome) {})
 	cause := context.Cause(b.ctx)
 	success := o.StatusCode/100 == 2 // storage may have the recording, whatever happened here
 	if o.StatusCode == 0 || !success && errors.Is(cause, ErrUnreadable) {
@@ -119,9 +119,7 @@ func (p *Put) read(resp *http.Response, whole bool) Outcome {
 		Message   string
 		RequestID string `xml:"RequestId"`
 	}
-	d := xml.NewDecoder(bytes.NewReader(text))
-	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // codes are ASCII
-	_ = d.Decode(&e)                                                                     // if the XML breaks off, e has the elements before
+	_ = xml.Unmarshal(text, &e) // if the XML breaks off, e has the elements before
 	clean := func(s string) string { return p.Mask.Text(strings.TrimSpace(s)) }
 	o.RetryAfter = rest.RetryAfter(resp.StatusCode, resp.Header)
 	o.Code, o.Message = clean(e.Code), clean(e.Message)
