@@ -118,17 +118,15 @@ func fileError(path string, err error) error {
 // [ErrRecordingTooLarge], [ErrRecordingFormat], or an invalid parameter.
 func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 	return func(ctx context.Context) (Recording, error) {
-		if err := cmp.Or(checkGiven("ra", ra != nil), checkSize("size", size)); err != nil {
+		err, found := cmp.Or(checkGiven("ra", ra != nil), checkSize("size", size)), contentType
+		if err == nil && contentType == "" {
+			alive(ctx)
+			found, err = findContentType("ra", ra, "")
+		}
+		if err != nil {
 			return Recording{}, err
 		}
-		rec := Recording{struct{ io.ReaderAt }{ra}, size, contentType} // which cannot be closed
-		if contentType != "" {
-			return rec, nil
-		}
-		alive(ctx)
-		var err error
-		rec.ContentType, err = findContentType("ra", ra, "")
-		return rec, err
+		return Recording{struct{ io.ReaderAt }{ra}, size, found}, nil // which cannot be closed
 	}
 }
 
