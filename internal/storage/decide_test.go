@@ -69,6 +69,7 @@ func TestDecide(t *testing.T) {
 		"429, only a minute spent": {outcome: status(429, ""), state: func(s *State) { s.Attempts, s.FirstFailure = 3, now.Add(-time.Hour) },
 			want: Decision{Step: Retry, Wait: wait}},
 		"429, deadline before the retry": {outcome: status(429, ""), state: func(s *State) { s.Deadline = now.Add(wait) }, want: Decision{Step: GiveUp}},
+		"429, deadline after the retry":  {outcome: status(429, ""), state: func(s *State) { s.Deadline = now.Add(wait + 1) }, want: Decision{Step: Retry, Wait: wait}},
 		"lost, deadline soon":            {outcome: Outcome{Sent: 1}, state: func(s *State) { s.Deadline = now.Add(wait) }, want: Decision{GiveUp, 0, true}},
 		"Retry-After of a minute":        {outcome: Outcome{StatusCode: 429, RetryAfter: time.Minute}, want: Decision{Step: Retry, Wait: wait}},
 		"longer Retry-After":             {outcome: Outcome{StatusCode: 429, RetryAfter: time.Minute + 1}, want: Decision{Step: GiveUp}},
@@ -95,7 +96,7 @@ func TestDecide_RemembersAttempts(t *testing.T) {
 	}{
 		"lost":              {Outcome{Sent: 1}, State{Arrived: true}},
 		"never sent":        {Outcome{}, State{}},
-		"502 to the body":   {Outcome{StatusCode: 502, Sent: 1}, State{Arrived: true}},
+		"499 to the body":   {Outcome{StatusCode: 499, Sent: 1}, State{Arrived: true}},
 		"502 to the header": {Outcome{StatusCode: 502}, State{}},
 		"429 to the body":   {Outcome{StatusCode: 429, Sent: 1}, State{}},
 		"expired":           {Outcome{StatusCode: 400, Code: "ExpiredToken"}, State{Renewed: true}},

@@ -270,18 +270,40 @@ func TestPut_AllowsSlowProgress(t *testing.T) {
 func TestPut_KeepsStatusOfBrokenResponse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		body, answer := io.Pipe()
 		o := put(t, target, testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			_, _ = io.Copy(io.Discard, req.Body)
-			slow := testbase.ReaderFunc(func([]byte) (int, error) {
-				<-req.Context().Done()
-				return 0, req.Context().Err()
-			})
-			body := io.MultiReader(strings.NewReader("<Error><Code>SlowDown</Code>"), slow)
-			return &http.Response{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(body)}, nil
+			go func() { _, _ = io.WriteString(answer, "<Error><Code>SlowDown</Code>") }()
+			context.AfterFunc(req.Context(), func() { _ = answer.CloseWithError(req.Context().Err()) })
+			return &http.Response{StatusCode: 503, Header: http.Header{}, Body: body}, nil
 		}), 10).Do(t.Context())
 		require.Equal(t, 503, o.StatusCode)
 		require.Equal(t, "SlowDown", o.Code)
 		require.NoError(t, o.Err)
+		_, err := body.Read(nil)
+		require.ErrorIs(t, err, io.ErrClosedPipe, "the body is closed")
+	})
+}
+
+// A transport may read the recording after it has returned a response. Once Do has returned, nothing
+// is read, and Progress is not called.
+func TestPut_ReadsNothingAfterItsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var over atomic.Bool
+		p := put(t, target, testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			go func() { _, _ = io.Copy(io.Discard, req.Body) }()
+			time.Sleep(grace + grace/4) // in the middle of a read
+			return &http.Response{StatusCode: 403, Body: http.NoBody}, nil
+		}), 1<<20)
+		p.Progress = func(int64, int64) {
+			time.Sleep(grace / 2)
+			assert.False(t, over.Load())
+		}
+		o := p.Do(t.Context())
+		over.Store(true)
+		require.Equal(t, 403, o.StatusCode)
+		time.Sleep(time.Hour)
 	})
 }
 
@@ -313,6 +335,7 @@ func TestRead_UnderstandsErrors(t *testing.T) {
 		"space and CDATA":      {"<Error>\n <Code>\n A<![CDATA[<B>]]> </Code>\n</Error>", Outcome{Code: "A<B>"}},
 		"elements of a secret": {"<Error><Code>A</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId><StringToSign>s</StringToSign></Error>", Outcome{Code: "A"}},
 		"cut after the code":   {"<Error><Code>A</Code><Message>half a sent", Outcome{Code: "A"}},
+		"no code":              {"<Error><Message>m</Message></Error>", Outcome{Message: "m"}},
 		"cut in the code":      {"<Error><Code>Access", notXML},
 		"HTML":                 {"<!DOCTYPE html><html><head><title>503</title></head><body><Code>A</Code><br></body></html>", notXML},
 		"empty":                {"", notXML},
@@ -373,7 +396,7 @@ func TestRun_HandsOverLateValues(t *testing.T) {
 		defer cancel()
 		var late atomic.Int64
 		open := func(took time.Duration, err error) (int, error) {
-			return Run(ctx, func() (int, error) { time.Sleep(took); return 7, err }, func(n int) { late.Add(int64(n)) })
+			return Run(ctx, func() (int, error) { time.Sleep(took); return 7 + int(took/time.Hour), err }, func(n int) { late.Add(int64(n)) })
 		}
 		n, err := open(time.Millisecond, nil)
 		require.NoError(t, err)
@@ -386,6 +409,6 @@ func TestRun_HandsOverLateValues(t *testing.T) {
 		require.Zero(t, late.Load())
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
-		require.EqualValues(t, 7, late.Load(), "once, and not after an error")
+		require.EqualValues(t, 8, late.Load(), "once, and not after an error")
 	})
 }
