@@ -25,7 +25,8 @@ const MaxRecordingSize = 1 << 30
 
 // Source opens a recording for one upload. [FromFile], [FromReader] and [FromReaderAt] return a
 // Source; you can write your own. The Client calls the Source with the context of the upload, and
-// closes the Recording at the end. Each successful call must return a new Recording.
+// closes the Recording at the end, when an error no longer matters and is only logged. Each successful
+// call must return a new Recording.
 type Source func(ctx context.Context) (Recording, error)
 
 // Recording is an open audio file that a [Source] returns.

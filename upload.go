@@ -113,7 +113,7 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 			err = c.storagePause.wait(ctx)
 		}
 		switch {
-		case err == errArrived:
+		case errors.Is(err, errArrived):
 			return nil
 		case err != nil || next.Step == storage.GiveUp:
 			return u.failure(ctx, err)

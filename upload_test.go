@@ -161,21 +161,11 @@ func TestUpload_SurvivesShortOutages(t *testing.T) {
 // After a 429 or 503 from storage, the Client's other uploads wait, too.
 func TestUpload_HoldsBackOtherUploads(t *testing.T) {
 	t.Parallel()
-	for _, status := range []int{429, 503} {
+	for _, fault := range []minutestest.Fault{minutestest.RateLimit("20"), minutestest.RefuseUpload(503, "SlowDown").WithHeader("Retry-After", "20")} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t)
-			var mu sync.Mutex
-			var sentAt []time.Time
-			c := testkit.Client(srv, onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
-				mu.Lock()
-				sentAt = append(sentAt, time.Now())
-				first := len(sentAt) == 1
-				mu.Unlock()
-				if first {
-					return &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {"20"}}, Body: http.NoBody}, nil
-				}
-				return next.RoundTrip(req)
-			}))
+			srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, fault)
+			c := testkit.Client(srv)
 			var uploads sync.WaitGroup
 			for range 2 {
 				id := testkit.Waiting(t, srv)
@@ -183,8 +173,9 @@ func TestUpload_HoldsBackOtherUploads(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 			uploads.Wait()
-			require.Len(t, sentAt, 3)
-			require.GreaterOrEqual(t, sentAt[1].Sub(sentAt[0]), 20*time.Second)
+			puts := srv.Requests(minutes.OpUpload)
+			require.Len(t, puts, 3)
+			require.GreaterOrEqual(t, puts[1].At.Sub(puts[0].At), 20*time.Second)
 		})
 	}
 }
