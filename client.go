@@ -127,7 +127,7 @@ type core struct {
 	log          *slog.Logger
 	observers    []func(context.Context, Attempt)
 	uploads      UploadTimeouts
-	slots        uploadSlots
+	slots        chan struct{}
 	storagePause uploadPause
 	local        bool // the service is on this machine, so its storage may be, too
 

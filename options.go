@@ -33,7 +33,7 @@ func defaults() *core {
 		limit:   rate.NewLimiter(100, 100), // requests a second, and in a burst
 		log:     slog.New(slog.DiscardHandler),
 		uploads: UploadTimeouts{Stall: time.Minute, Response: 5 * time.Minute}, // some proxies scan the recording first
-		slots:   make(uploadSlots, 4),
+		slots:   make(chan struct{}, 4),
 	}
 }
 
@@ -125,7 +125,7 @@ func WithMaxRetries(n int) Option {
 // needs a slot, whether Upload, Process, Resume or ProcessAll makes it. If no slot is free, an
 // upload waits for one, and opens its [Source] only afterwards.
 func WithUploadConcurrency(n int) Option {
-	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(c *core) { c.slots = make(uploadSlots, n) })
+	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(c *core) { c.slots = make(chan struct{}, n) })
 }
 
 // UploadTimeouts are the time limits of one attempt of an upload. A zero field selects the default.

@@ -75,17 +75,12 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 
 // process is Process; it calls uploaded when the meeting has audio.
 func (s *MeetingsService) process(ctx context.Context, r *Result, source Source, o *ProcessOptions, uploaded func()) error {
-	rec, done, err := s.open(ctx, source)
+	err := s.withRecording(ctx, source, func(rec Recording) error { return s.createAndUpload(ctx, r, rec, o) })
 	if err != nil {
 		return err
 	}
-	err = s.createAndUpload(ctx, r, rec, o)
-	closeErr := done()
-	if err == nil {
-		uploaded()
-		err = s.waitProcessed(ctx, r, o)
-	}
-	return withCloseError(err, r.MeetingID, closeErr)
+	uploaded()
+	return s.waitProcessed(ctx, r, o)
 }
 
 func (s *MeetingsService) createAndUpload(ctx context.Context, r *Result, rec Recording, o *ProcessOptions) error {
@@ -97,7 +92,7 @@ func (s *MeetingsService) createAndUpload(ctx context.Context, r *Result, rec Re
 	if m.Status != StatusCreated {
 		return nil
 	}
-	return s.upload(ctx, m.ID, rec, &UploadOptions{Progress: o.Progress}, r.Params.ExternalID != "")
+	return s.upload(ctx, m.ID, rec, o.Progress, r.Params.ExternalID != "")
 }
 
 // Resume does the remaining steps for a meeting that exists: it uploads the recording if the meeting
@@ -127,21 +122,16 @@ func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, 
 	if err != nil {
 		return r, err
 	}
-	var closeErr error
 	if m.Status == StatusCreated {
 		if source == nil {
 			return r, &WaitError{MeetingID: id, Meeting: m, Err: ErrNoAudio}
 		}
-		rec, done, err := s.open(ctx, source)
+		err := s.withRecording(ctx, source, func(rec Recording) error { return s.upload(ctx, id, rec, o.Progress, true) })
 		if err != nil {
 			return r, err
 		}
-		err = s.upload(ctx, id, rec, &UploadOptions{Progress: o.Progress}, true)
-		if closeErr = done(); err != nil {
-			return r, withCloseError(err, id, closeErr)
-		}
 	}
-	return r, withCloseError(s.waitProcessed(ctx, r, &o), id, closeErr)
+	return r, s.waitProcessed(ctx, r, &o)
 }
 
 // waitProcessed waits after the upload, and fetches the minutes and the transcript.

@@ -25,7 +25,8 @@ const MaxRecordingSize = 1 << 30
 
 // Source opens a recording for one upload. [FromFile], [FromReader] and [FromReaderAt] return a
 // Source; you can write your own. The Client calls the Source with the context of the upload, and
-// closes the Recording at the end. Each successful call must return a new Recording.
+// closes the Recording at the end, when an error no longer matters and is only logged. Each successful
+// call must return a new Recording.
 type Source func(ctx context.Context) (Recording, error)
 
 // Recording is an open audio file that a [Source] returns.
@@ -75,7 +76,8 @@ func checkContentType(param, contentType string) error {
 // a *[ParamError] that names the file: [ErrRecordingEmpty], [ErrRecordingTooLarge],
 // [ErrRecordingFormat], or a file that is not regular.
 func FromFile(path string) Source {
-	return guarded(func(context.Context, func()) (Recording, error) {
+	return func(ctx context.Context) (Recording, error) {
+		alive(ctx)
 		info, err := os.Stat(path) // first, since opening a named pipe would block
 		if err != nil {
 			return Recording{}, err
@@ -94,7 +96,7 @@ func FromFile(path string) Source {
 			return Recording{}, fileError(path, err)
 		}
 		return Recording{f, info.Size(), contentType}, nil
-	})
+	}
 }
 
 // fileError adds the name of the file to a ParamError.
@@ -116,18 +118,17 @@ func fileError(path string, err error) error {
 // Errors of the Source: the error of reading ra, or a *[ParamError]: [ErrRecordingEmpty],
 // [ErrRecordingTooLarge], [ErrRecordingFormat], or an invalid parameter.
 func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
-	return guarded(func(context.Context, func()) (Recording, error) {
-		if err := cmp.Or(checkGiven("ra", ra != nil), checkSize("size", size)); err != nil {
+	return func(ctx context.Context) (Recording, error) {
+		err, found := cmp.Or(checkGiven("ra", ra != nil), checkSize("size", size)), contentType
+		if err == nil && contentType == "" {
+			alive(ctx)
+			found, err = findContentType("ra", ra, "")
+		}
+		if err != nil {
 			return Recording{}, err
 		}
-		rec := Recording{struct{ io.ReaderAt }{ra}, size, contentType} // which cannot be closed
-		if contentType != "" {
-			return rec, nil
-		}
-		var err error
-		rec.ContentType, err = findContentType("ra", ra, "")
-		return rec, err
-	})
+		return Recording{struct{ io.ReaderAt }{ra}, size, found}, nil // which cannot be closed
+	}
 }
 
 // FromReader returns a Source for the bytes of r. The Source copies the bytes to a temporary file,
@@ -140,7 +141,7 @@ func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 // with the same causes as in [FromReaderAt].
 func FromReader(r io.Reader, contentType string) Source {
 	var opened atomic.Bool
-	return guarded(func(ctx context.Context, alive func()) (Recording, error) {
+	return func(ctx context.Context) (Recording, error) {
 		err := checkGiven("r", r != nil)
 		if contentType != "" {
 			err = cmp.Or(err, checkContentType("contentType", contentType))
@@ -156,7 +157,7 @@ func FromReader(r io.Reader, contentType string) Source {
 			return Recording{}, err
 		}
 		rec := Recording{Audio: &spool{f}, ContentType: contentType}
-		rec.Size, err = io.Copy(f, io.LimitReader(&liveReader{ctx, r, alive}, MaxRecordingSize+1))
+		rec.Size, err = io.Copy(f, io.LimitReader(&liveReader{ctx, r}, MaxRecordingSize+1))
 		err = cmp.Or(err, checkSize("r", rec.Size))
 		if err == nil && contentType == "" {
 			rec.ContentType, err = findContentType("r", f, "")
@@ -165,21 +166,20 @@ func FromReader(r io.Reader, contentType string) Source {
 			return Recording{}, errors.Join(err, rec.Close())
 		}
 		return rec, nil
-	})
+	}
 }
 
 // liveReader reads until ctx is done, and calls alive before each read.
 type liveReader struct {
-	ctx   context.Context
-	r     io.Reader
-	alive func()
+	ctx context.Context
+	r   io.Reader
 }
 
 func (l *liveReader) Read(p []byte) (int, error) {
 	if l.ctx.Err() != nil {
 		return 0, context.Cause(l.ctx)
 	}
-	l.alive()
+	alive(l.ctx)
 	return l.r.Read(p)
 }
 
@@ -191,39 +191,34 @@ func (s *spool) Close() error {
 }
 
 // openRecording opens the recording of source and checks it. If source blocks although ctx is done,
-// openRecording returns, and the recording is closed if source opens it later.
-func openRecording(ctx context.Context, source Source) (Recording, error) {
-	rec, err := storage.Run(ctx, func() (Recording, error) { return source(ctx) }, func(late Recording) { _ = late.Close() })
-	if err != nil {
-		return Recording{}, err
-	}
-	if err := rec.check(); err != nil {
-		return Recording{}, errors.Join(err, rec.Close())
-	}
-	return rec, nil
+// openRecording returns, and the recording is closed if source opens it later. If a Source of this
+// package blocks for stall, openRecording calls abort, which ends ctx; of any other Source, nobody
+// knows whether it makes progress.
+func openRecording(ctx context.Context, abort context.CancelCauseFunc, source Source, stall time.Duration) (Recording, error) {
+	watchdog := time.AfterFunc(stall, func() {
+		abort(fmt.Errorf("minutes: reading the recording blocked for %v: %w", stall, os.ErrDeadlineExceeded))
+	})
+	watchdog.Stop() // until the first call of alive
+	defer watchdog.Stop()
+	ctx = context.WithValue(ctx, aliveKey{}, func() { watchdog.Reset(stall) })
+	return storage.Run(ctx, func() (Recording, error) {
+		rec, err := source(ctx)
+		if err != nil {
+			return Recording{}, err
+		}
+		if err := rec.check(); err != nil {
+			return Recording{}, errors.Join(err, rec.Close())
+		}
+		return rec, nil
+	}, func(late Recording) { _ = late.Close() })
 }
 
-// stallKey is the context key of UploadTimeouts.Stall, for the Sources of this package.
-type stallKey struct{}
+type aliveKey struct{}
 
-// guarded returns a Source that calls open, and gives up if open blocks for UploadTimeouts.Stall
-// without a call of alive. Another Source can only be ended by its context, since nobody knows
-// whether it makes progress.
-func guarded(open func(ctx context.Context, alive func()) (Recording, error)) Source {
-	return func(ctx context.Context) (Recording, error) {
-		stall, ok := ctx.Value(stallKey{}).(time.Duration)
-		if !ok {
-			stall = time.Minute // the caller is not a Client
-		}
-		ctx, abort := context.WithCancelCause(ctx)
-		defer abort(nil)
-		watchdog := time.AfterFunc(stall, func() {
-			abort(fmt.Errorf("minutes: reading the recording blocked for %v: %w", stall, os.ErrDeadlineExceeded))
-		})
-		defer watchdog.Stop()
-		return openRecording(ctx, func(ctx context.Context) (Recording, error) {
-			return open(ctx, func() { watchdog.Reset(stall) })
-		})
+// alive tells the Client that a Source of this package is about to read, and has not blocked before.
+func alive(ctx context.Context) {
+	if f, ok := ctx.Value(aliveKey{}).(func()); ok {
+		f()
 	}
 }
 

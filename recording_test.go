@@ -20,6 +20,7 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // The first bytes of recordings, by container.
@@ -102,80 +103,76 @@ func TestFromFile_FindsContentType(t *testing.T) {
 	}
 }
 
+// FromFile rejects a named pipe without opening it, since that would wait for a writer.
 func TestFromFile_RejectsInvalidFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	empty := filepath.Join(dir, "empty.wav")
-	require.NoError(t, os.WriteFile(empty, nil, 0o600))
-	big := filepath.Join(dir, "big.wav")
-	require.NoError(t, os.WriteFile(big, []byte(magicWAV), 0o600))
-	require.NoError(t, os.Truncate(big, minutes.MaxRecordingSize+1))
-	largest := filepath.Join(dir, "largest.wav")
-	require.NoError(t, os.WriteFile(largest, []byte(magicWAV), 0o600))
-	require.NoError(t, os.Truncate(largest, minutes.MaxRecordingSize))
-
-	for path, kind := range map[string]error{empty: minutes.ErrRecordingEmpty, big: minutes.ErrRecordingTooLarge, dir: nil, os.DevNull: nil} {
+	sized := func(name string, size int64) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(magicWAV), 0o600))
+		require.NoError(t, os.Truncate(path, size))
+		return path
+	}
+	empty := sized("empty.wav", 0)
+	unusable := map[string]error{empty: minutes.ErrRecordingEmpty, sized("big.wav", minutes.MaxRecordingSize+1): minutes.ErrRecordingTooLarge, dir: nil, os.DevNull: nil}
+	if mkfifo, err := exec.LookPath("mkfifo"); err == nil {
+		pipe := filepath.Join(dir, "pipe.wav")
+		require.NoError(t, exec.Command(mkfifo, pipe).Run())
+		unusable[pipe] = nil
+	}
+	for path, kind := range unusable {
 		rec, err := minutes.FromFile(path)(t.Context())
 		require.Zero(t, rec, path)
 		testkit.RequireParamError(t, err, "path", "")
 		require.ErrorContains(t, err, strconv.Quote(path)+": ")
 		require.Equal(t, kind, errors.Unwrap(err))
 	}
-	rec, err := minutes.FromFile(largest)(t.Context())
+	for _, path := range []string{filepath.Join(dir, "missing.wav"), "", filepath.Join(empty, "x")} {
+		rec, err := minutes.FromFile(path)(t.Context())
+		require.Zero(t, rec, path)
+		_, ok := errors.AsType[*fs.PathError](err)
+		require.True(t, ok, "%s: %v", path, err)
+	}
+	rec, err := minutes.FromFile(sized("largest.wav", minutes.MaxRecordingSize))(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, minutes.MaxRecordingSize, rec.Size)
 	require.NoError(t, rec.Close())
-
-	for name, path := range map[string]string{"missing": filepath.Join(dir, "missing.wav"), "no path": "", "below a file": filepath.Join(empty, "x")} {
-		rec, err := minutes.FromFile(path)(t.Context())
-		require.Zero(t, rec, name)
-		require.Error(t, err, name)
-		_, ok := errors.AsType[*fs.PathError](err)
-		require.True(t, ok, "%s: %v", name, err)
-	}
-	_, err = minutes.FromFile(filepath.Join(dir, "missing.wav"))(t.Context())
-	require.ErrorIs(t, err, fs.ErrNotExist)
-
 }
 
 // spooled sets the directory for temporary files of a test, and returns a function that lists them.
-func spooled(t *testing.T) func() []string {
+func spooled(t *testing.T) func() []os.DirEntry {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	t.Setenv("TMP", dir)
-	return func() []string {
+	return func() []os.DirEntry {
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
-		var names []string
-		for _, e := range entries {
-			names = append(names, e.Name())
-		}
-		return names
+		return entries
 	}
 }
 
 func TestFromReader_CopiesTheRecording(t *testing.T) {
 	files := spooled(t)
-	for _, test := range []struct{ name, content, contentType, want string }{
-		{"given", unknown, "audio/x-own; rate=8000", "audio/x-own; rate=8000"},
-		{"found", magicWAV, "", "audio/wav"},
-		{"found in a long one", magicFLAC + strings.Repeat("x", 100_000), "", "audio/flac"},
+	for _, test := range []struct{ content, contentType, want string }{
+		{unknown, "audio/x-own; rate=8000", "audio/x-own; rate=8000"},
+		{magicFLAC + strings.Repeat("x", 100_000), "", "audio/flac"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			rec, err := minutes.FromReader(strings.NewReader(test.content), test.contentType)(t.Context())
+		source := minutes.FromReader(strings.NewReader(test.content), test.contentType)
+		rec, err := source(t.Context())
+		require.NoError(t, err)
+		require.Len(t, files(), 1)
+		require.Equal(t, test.want, rec.ContentType)
+		require.EqualValues(t, len(test.content), rec.Size)
+		for range 2 { // an upload may have to begin again
+			got, err := io.ReadAll(io.NewSectionReader(rec.Audio, 0, rec.Size))
 			require.NoError(t, err)
-			require.Len(t, files(), 1)
-			require.Equal(t, test.want, rec.ContentType)
-			require.EqualValues(t, len(test.content), rec.Size)
-			for range 2 { // an upload may have to begin again
-				got, err := io.ReadAll(io.NewSectionReader(rec.Audio, 0, rec.Size))
-				require.NoError(t, err)
-				require.Equal(t, test.content, string(got))
-			}
-			require.NoError(t, rec.Close())
-			require.Empty(t, files(), "closing deletes the copy")
-		})
+			require.Equal(t, test.content, string(got))
+		}
+		require.NoError(t, rec.Close())
+		require.Empty(t, files(), "closing deletes the copy")
+		_, err = source(t.Context())
+		require.ErrorContains(t, err, "only once")
 	}
 }
 
@@ -243,23 +240,8 @@ func TestUpload_RejectsInvalidRecordings(t *testing.T) {
 	require.NoError(t, minutes.Recording{Audio: audio}.Close())
 }
 
-// FromFile rejects a named pipe without opening it, since that would wait for a writer.
-func TestFromFile_RejectsNamedPipe(t *testing.T) {
-	t.Parallel()
-	mkfifo, err := exec.LookPath("mkfifo")
-	if err != nil {
-		t.Skip("no named pipes here")
-	}
-	pipe := filepath.Join(t.TempDir(), "pipe.wav")
-	require.NoError(t, exec.Command(mkfifo, pipe).Run())
-	rec, err := minutes.FromFile(pipe)(t.Context())
-	require.Zero(t, rec)
-	testkit.RequireParamError(t, err, "path", "")
-	require.ErrorContains(t, err, "is not a regular file")
-}
-
-// A Source that blocks while it opens the recording ends with its context, or after a minute without
-// a byte; a slow one does not. Nothing is left of it.
+// A reader that blocks ends the upload with its context, or after a minute without a byte; a slow one
+// does not. Nothing is left of it.
 func TestFromReader_EndsIfReaderBlocks(t *testing.T) {
 	files := spooled(t)
 	cause := errors.New("enough")
@@ -273,17 +255,17 @@ func TestFromReader_EndsIfReaderBlocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				time.AfterFunc(test.cancel, func() { cancel(cause) })
 				parts := strings.NewReader("ab")
-				start := time.Now()
-				rec, err := minutes.FromReader(testbase.ReaderFunc(func(p []byte) (int, error) {
+				source := minutes.FromReader(testbase.ReaderFunc(func(p []byte) (int, error) {
 					time.Sleep(test.pause)
 					return parts.Read(p[:1])
-				}), "audio/wav")(ctx)
-				require.ErrorIs(t, err, test.is)
+				}), "audio/wav")
+				start := time.Now()
+				require.ErrorIs(t, testkit.Client(srv).Meetings.Upload(ctx, testkit.Waiting(t, srv), source, nil), test.is)
 				require.InDelta(t, test.want, time.Since(start), float64(time.Second))
-				require.NoError(t, rec.Close())
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				require.Empty(t, files())

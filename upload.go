@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"sync"
@@ -46,224 +47,162 @@ type UploadOptions struct {
 //   - The errors of [MeetingsService.UploadURL]. [ErrBadRequest] means that the meeting already
 //     has audio (assumed).
 //   - *[StorageError]: storage did not accept the recording.
-//   - The error of reading or closing the recording.
-func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, opts *UploadOptions) (err error) {
-	if err := cmp.Or(checkGiven("ctx", ctx != nil), s.core.checkID("id", id)); err != nil {
+//   - The error of reading the recording.
+func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, opts *UploadOptions) error {
+	if err := cmp.Or(checkGiven("ctx", ctx != nil), s.core.checkID("id", id), checkGiven("source", source != nil)); err != nil {
 		return err
 	}
-	rec, done, err := s.open(ctx, source)
-	if err != nil {
-		return err
-	}
-	defer func() { err = withCloseError(err, id, done()) }()
-	return s.upload(ctx, id, rec, cmp.Or(opts, new(UploadOptions)), false)
+	return s.withRecording(ctx, source, func(rec Recording) error {
+		return s.upload(ctx, id, rec, cmp.Or(opts, new(UploadOptions)).Progress, false)
+	})
 }
 
-// uploadSlots limits a Client's concurrent uploads. It contains a token for each.
-type uploadSlots chan struct{}
-
-func (s uploadSlots) release() { <-s }
-
-// acquire waits for a slot. It takes a free slot even if ctx is done.
-func (s uploadSlots) acquire(ctx context.Context) error {
+// withRecording waits for an upload slot, opens the recording of source, and calls use with it. An
+// error of closing the recording is only logged, because all of it has been read.
+func (s *MeetingsService) withRecording(ctx context.Context, source Source, use func(Recording) error) error {
+	c := s.core
 	select {
-	case s <- struct{}{}:
-		return nil
-	default:
-	}
-	select {
-	case s <- struct{}{}:
-		return nil
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
 	case <-ctx.Done():
 		return &StorageError{Err: rest.WithCause(ctx, errors.New("waiting for an upload slot"))}
 	}
-}
-
-// open acquires an upload slot and opens the recording of source. done closes the recording and
-// releases the slot.
-func (s *MeetingsService) open(ctx context.Context, source Source) (rec Recording, done func() error, err error) {
-	if err := checkGiven("source", source != nil); err != nil {
-		return Recording{}, nil, err
-	}
-	slots := s.core.slots
-	if err := slots.acquire(ctx); err != nil {
-		return Recording{}, nil, err
-	}
-	rec, err = openRecording(context.WithValue(ctx, stallKey{}, s.core.uploads.Stall), source)
+	opening, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	rec, err := openRecording(opening, abort, source, c.uploads.Stall)
 	if err != nil {
-		slots.release()
-		return Recording{}, nil, rest.WithCause(ctx, err)
+		return rest.WithCause(ctx, err)
 	}
-	return rec, func() error {
-		defer slots.release()
-		_, err := storage.Run(ctx, func() (struct{}, error) { return struct{}{}, rec.Close() }, func(struct{}) {})
-		return err
-	}, nil
-}
-
-// withCloseError joins err with closeErr, unless closeErr is nil.
-func withCloseError(err error, id string, closeErr error) error {
-	if closeErr == nil {
-		return err
-	}
-	return errors.Join(err, fmt.Errorf("minutes: closing the recording of meeting %s: %w", singleLine(id), closeErr))
-}
-
-// upload uploads rec; the caller has an upload slot. shared means that other workers may upload to
-// the meeting, and that their audio counts, too.
-func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, opts *UploadOptions, shared bool) error {
-	c := s.core
-	u := &upload{meetings: s, core: c, id: id, rec: rec, progress: opts.Progress}
-	u.past = storage.History{MaxRetries: c.MaxRetries, Shared: shared}
-	arrived, err := u.newURL(ctx)
-	for !arrived && err == nil {
-		if err = c.storagePause.wait(ctx); err != nil {
-			break
+	defer func() {
+		if _, err := storage.Run(ctx, func() (any, error) { return nil, rec.Close() }, func(any) {}); err != nil {
+			c.log.LogAttrs(ctx, slog.LevelWarn, "minutes: closing a recording failed", slog.String("error", singleLine(err.Error())))
 		}
-		next := u.attempt(ctx)
-		if next.Step == storage.Stored {
-			return nil
-		}
-		err = rest.Sleep(ctx, next.Wait)
-		if err == nil && (next.Step == storage.Ask || next.Step == storage.AskLast) {
-			arrived, err = u.hasAudio(ctx)
-		}
-		if next.Step == storage.GiveUp || next.Step == storage.AskLast {
-			break
-		}
-		if !arrived && err == nil && next.Step != storage.Retry {
-			arrived, err = u.newURL(ctx)
-		}
-	}
-	if arrived {
-		return nil
-	}
-	return u.failure(ctx, err)
+	}()
+	return use(rec)
 }
 
 // upload is one upload under way.
 type upload struct {
-	meetings *MeetingsService
-	core     *core
+	*MeetingsService
 	id       string
-	rec      Recording
-	progress func(sent, total int64)
-
-	target   *url.URL // a secret; nil before the first upload URL
-	expires  time.Time
-	past     storage.History
-	last     storage.Outcome // of the last attempt
+	put      storage.Put // its URL is nil before the first upload URL
+	state    storage.State
+	lastErr  error           // of the last attempt
 	response storage.Outcome // the last one with a response
+}
+
+// upload uploads rec; the caller has an upload slot. shared means that other workers may upload to
+// the meeting, and that their audio counts, too.
+func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, progress func(sent, total int64), shared bool) error {
+	c := s.core
+	u := &upload{MeetingsService: s, id: id, state: storage.State{MaxRetries: c.MaxRetries, Shared: shared}}
+	u.state.Deadline, _ = ctx.Deadline()
+	u.put = storage.Put{
+		Audio: rec.Audio, Size: rec.Size, ContentType: rec.ContentType, UserAgent: c.UserAgent, Progress: progress,
+		Transport: c.storage, Stall: c.uploads.Stall, Response: c.uploads.Response,
+	}
+	for next := (storage.Decision{Step: storage.Renew}); next.Step != storage.Stored; next = u.attempt(ctx) {
+		err := rest.Sleep(ctx, next.Wait)
+		if err == nil && next.Ask {
+			err = u.ask(ctx)
+		}
+		if err == nil && next.Step == storage.Renew {
+			err = u.newURL(ctx)
+		}
+		if err == nil && next.Step != storage.GiveUp {
+			err = c.storagePause.wait(ctx)
+		}
+		switch {
+		case errors.Is(err, errArrived):
+			return nil
+		case err != nil || next.Step == storage.GiveUp:
+			return u.failure(ctx, err)
+		}
+	}
+	c.poller.Changed(id)
+	return nil
 }
 
 // newURL gets an upload URL. If the service rejects the request because the meeting has audio, that
 // may be the audio of an earlier attempt or of another worker.
-func (u *upload) newURL(ctx context.Context) (arrived bool, err error) {
+func (u *upload) newURL(ctx context.Context) error {
 	sentAt := time.Now()
-	t, resp, err := u.meetings.uploadURL(ctx, u.id, u.rec.ContentType)
-	if err != nil {
-		if errors.Is(err, ErrBadRequest) && (u.past.Arrived || u.past.Shared) {
-			if arrived, askErr := u.hasAudio(ctx); arrived || askErr != nil {
-				return arrived, askErr
-			}
-		}
-		return false, err
+	t, resp, err := u.uploadURL(ctx, u.id, u.put.ContentType)
+	if errors.Is(err, ErrBadRequest) && (u.state.Arrived || u.state.Shared) {
+		err = cmp.Or(u.ask(ctx), err)
 	}
-	problem := ""
+	if err != nil {
+		return err
+	}
 	target, err := url.Parse(t.UploadURL.Reveal())
 	switch {
-	case err != nil:
-		problem = "upload_url is not a URL"
+	case err != nil || target.Hostname() == "":
+		return u.core.requestError(resp, "the response's upload_url is not a URL with a host")
 	case target.Scheme != "https" && !(target.Scheme == "http" && u.core.local && isLoopback(target.Hostname())):
-		problem = "upload_url is neither https nor loopback for a loopback service"
-	case target.Hostname() == "":
-		problem = "upload_url names no host"
-	case t.Method != http.MethodPut:
-		problem = "method is not PUT"
+		return u.core.requestError(resp, "the response's upload_url is neither https nor loopback for a loopback service")
 	}
-	if problem != "" {
-		return false, u.core.requestError(resp, "the response's "+problem)
-	}
-	u.target, u.expires = target, sentAt.Add(time.Duration(min(t.ExpiresIn, 1<<30))*time.Second) // min prevents an overflow
-	return false, nil
+	u.put.URL, u.put.Mask = target, rest.NewMask(append(rest.QuerySecrets(target), u.core.Key.Reveal())...)
+	u.state.URLExpires = sentAt.Add(time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second) // min prevents an overflow
+	return nil
 }
 
-// attempt makes one PUT and returns what follows it.
-func (u *upload) attempt(ctx context.Context) storage.Decision {
-	c := u.core
-	ctx = rest.WithAttempt(ctx, &rest.Attempt{Request: &rest.Request{Operation: route.Upload, ID: c.Mask.Text(u.id)}, Number: u.past.Attempts + 1})
-	put := &storage.Put{
-		URL: u.target, Audio: u.rec.Audio, Size: u.rec.Size, ContentType: u.rec.ContentType,
-		UserAgent: c.UserAgent, WithoutExpect: u.past.WithoutExpect, Progress: u.progress,
-		Transport: c.storage, Mask: rest.NewMask(append(rest.QuerySecrets(u.target), c.Key.Reveal())...), Stall: c.uploads.Stall, Response: c.uploads.Response,
+var errArrived = errors.New("the meeting has audio")
+
+// ask polls the meeting. It returns nil if the meeting has no audio, and otherwise errArrived. Like a
+// wait, it outlasts outages of the service: if it gave up, an upload whose audio has arrived would fail.
+func (u *upload) ask(ctx context.Context) error {
+	m, err := u.core.look(ctx, u.id, time.Now())
+	switch e := err.(type) {
+	case *WaitError:
+		return fmt.Errorf("checking whether the audio arrived: %w", e.Err)
+	case *MeetingFailedError: // which has audio, too
+		return errArrived
 	}
-	o := put.Do(ctx)
-	times := storage.Times{Now: time.Now(), URLExpires: u.expires}
-	times.Wait = rest.Delay(u.past.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
-	times.Deadline, _ = ctx.Deadline()
-	next, past := storage.Decide(u.past, o, times)
-	u.past, u.last = past, o
+	if err == nil && m.Status != StatusCreated {
+		return errArrived
+	}
+	return err
+}
+
+// attempt makes one PUT, reports it, and returns what follows it.
+func (u *upload) attempt(ctx context.Context) storage.Decision {
+	c, number := u.core, u.state.Attempts+1
+	ctx = rest.WithAttempt(ctx, &rest.Attempt{Request: &rest.Request{Operation: route.Upload, ID: u.id}, Number: number})
+	o := u.put.Do(ctx)
+	wait := rest.Delay(u.state.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
+	next, state := storage.Decide(u.state, o, time.Now(), wait)
+	u.state, u.lastErr, u.put.WithoutExpect = state, o.Err, state.WithoutExpect
 	if o.StatusCode != 0 {
 		u.response = o
 	}
 	if o.StatusCode == http.StatusTooManyRequests || o.StatusCode == http.StatusServiceUnavailable {
-		c.storagePause.extend(times.Now.Add(times.Wait))
+		c.storagePause.extend(wait)
 	}
-	if next.Step == storage.Stored {
-		c.poller.Changed(u.id)
+	a := Attempt{
+		AttemptInfo: AttemptInfo{Operation: OpUpload, MeetingID: u.id, Number: number},
+		Method:      http.MethodPut, Path: u.put.URL.EscapedPath(), Host: u.put.URL.Host,
+		StatusCode: o.StatusCode, Code: ErrorCode(o.Code), RequestID: o.RequestID, Err: o.Err,
+		Stalled: errors.Is(o.Err, storage.ErrStalled), Sent: o.Sent, Duration: o.Took,
 	}
-	u.report(ctx, next)
+	if next.Step == storage.Retry || next.Step == storage.Renew {
+		a.WillRetry, a.RetryIn = true, next.Wait
+	}
+	c.observe(ctx, a)
 	return next
-}
-
-// hasAudio polls the meeting, and reports whether it has audio, as in every status except created. Like a
-// wait, it outlasts outages of the service: if it gave up, an upload whose audio has arrived would fail.
-func (u *upload) hasAudio(ctx context.Context) (bool, error) {
-	m, err := u.core.look(ctx, u.id, time.Now())
-	switch err := err.(type) {
-	case nil:
-		return m.Status != StatusCreated, nil
-	case *MeetingFailedError: // a failed meeting has audio, too
-		return true, nil
-	case *WaitError:
-		return false, fmt.Errorf("checking whether the audio arrived: %w", err.Err)
-	default:
-		return false, err
-	}
 }
 
 // failure returns the error of an upload that failed. err is what ended it after the last attempt, or
 // nil.
 func (u *upload) failure(ctx context.Context, err error) error {
-	r, id := u.response, u.core.Mask.Text(u.id)
-	err = rest.WithCause(ctx, rest.Join(u.last.Err, err))
-	_, api := errors.AsType[*Error](err)
-	if api && u.target == nil || u.last.Unreadable { // storage has not failed
-		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(id), unprefixedError{err})
+	err = rest.WithCause(ctx, rest.Join(u.lastErr, err))
+	if u.state.Attempts == 0 || errors.Is(u.lastErr, storage.ErrUnreadable) { // storage has not failed
+		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(u.core.Mask.Text(u.id)), unprefixedError{err})
 	}
-	e := &StorageError{
+	r := u.response
+	return &StorageError{
 		StatusCode: r.StatusCode, Code: r.Code, Message: r.Message, RequestID: r.RequestID, RetryAfter: r.RetryAfter,
-		MeetingID: id, Err: err,
+		MeetingID: u.id, Host: u.put.URL.Host, Err: err,
 	}
-	if u.target != nil {
-		e.Host = u.target.Host
-	}
-	return e
-}
-
-// report reports an attempt that has ended, and the wait before a retry.
-func (u *upload) report(ctx context.Context, next storage.Decision) {
-	info, _ := AttemptFromContext(ctx)
-	o := u.last
-	a := Attempt{
-		AttemptInfo: info, Method: http.MethodPut, Path: u.target.EscapedPath(), Host: u.target.Host,
-		StatusCode: o.StatusCode, Code: ErrorCode(o.Code), RequestID: o.RequestID, Err: o.Err,
-		Stalled: o.Stalled, Sent: o.Sent, Duration: o.Took, WillRetry: next.Retries(),
-	}
-	if a.WillRetry {
-		a.RetryIn = next.Wait
-	}
-	u.core.observe(ctx, a)
 }
 
 // uploadPause holds back all uploads of a Client after a 429 or 503 from storage.
@@ -272,25 +211,22 @@ type uploadPause struct {
 	until time.Time
 }
 
-func (p *uploadPause) extend(until time.Time) {
+// extend makes the pause last for d or longer, and returns how long it lasts.
+func (p *uploadPause) extend(d time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if until.After(p.until) {
+	if until := time.Now().Add(d); until.After(p.until) {
 		p.until = until
 	}
+	return time.Until(p.until)
 }
 
-// wait waits for the end of the pause. It may be extended meanwhile.
+// wait waits for the end of the pause, which may be extended meanwhile.
 func (p *uploadPause) wait(ctx context.Context) error {
-	for {
-		p.mu.Lock()
-		left := time.Until(p.until)
-		p.mu.Unlock()
-		if left <= 0 {
-			return nil
-		}
+	for left := p.extend(0); left > 0; left = p.extend(0) {
 		if err := rest.Sleep(ctx, left); err != nil {
 			return err
 		}
 	}
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync/atomic"
 	"time"
 )
@@ -13,108 +12,107 @@ import (
 // body reads the recording of an attempt once, from its beginning. Each Read restarts the watchdog,
 // which ends the attempt if the next Read comes too late or takes too long.
 type body struct {
-	put      *Put
+	*Put
 	ctx      context.Context // nothing is read once it is done
 	abort    context.CancelCauseFunc
 	watchdog *time.Timer
-	audio    *io.SectionReader
-	at       atomic.Int64 // bytes read
-	reading  atomic.Bool  // Audio or Progress is running
+	sent     atomic.Int64 // bytes read
 	// turn has a token while a Read runs. It is a channel because a mutex would stop the virtual time
 	// of a test whose Audio sleeps.
 	turn chan struct{}
 }
 
-func newBody(ctx context.Context, p *Put) *body {
-	b := &body{put: p, audio: io.NewSectionReader(p.Audio, 0, p.Size), turn: make(chan struct{}, 1)}
-	b.ctx, b.abort = context.WithCancelCause(ctx)
-	b.watchdog = time.AfterFunc(p.Stall, b.stalled)
-	return b
-}
-
-// stalled ends the attempt because nothing has happened for too long. The error is no
-// context.DeadlineExceeded, which is about the caller's context.
+// stalled ends the attempt because nothing has happened for too long.
 func (b *body) stalled() {
-	at, p := b.at.Load(), b.put
-	e := &abortError{stalled: true, unreadable: b.reading.Load()}
+	sent, limit := b.sent.Load(), b.Stall
+	what := errors.New("no byte moved")
 	switch {
-	case e.unreadable:
-		e.error = fmt.Errorf("reading the recording blocked for %v, after %d of %d bytes: %w", p.Stall, at, p.Size, os.ErrDeadlineExceeded)
-	case at == p.Size:
-		e.error = fmt.Errorf("no response for %v after the whole recording was sent: %w", p.Response, os.ErrDeadlineExceeded)
-	default:
-		e.error = fmt.Errorf("no byte moved for %v, after %d of %d: %w", p.Stall, at, p.Size, os.ErrDeadlineExceeded)
+	case len(b.turn) > 0: // in Audio or Progress
+		what = fmt.Errorf("%w blocked", ErrUnreadable)
+	case sent == b.Size:
+		what, limit = errors.New("no response"), b.Response
 	}
-	b.abort(e)
+	b.abort(fmt.Errorf("%w for %v, after %d of %d bytes: %w", what, limit, sent, b.Size, ErrStalled))
 }
-
-// maxRead limits a Read, because a slow connection could need longer than Stall to send more.
-const maxRead = 32 << 10
 
 // Read reads the next part of the recording.
 func (b *body) Read(p []byte) (int, error) {
+	const most = 32 << 10 // a slow connection could need longer than Stall to send more
 	select {
 	case b.turn <- struct{}{}:
 		defer func() { <-b.turn }()
 	case <-b.ctx.Done():
 	}
-	at, size := b.at.Load(), b.put.Size
+	sent := b.sent.Load()
 	switch {
 	case b.ctx.Err() != nil:
 		return 0, context.Cause(b.ctx)
-	case at == size:
+	case sent == b.Size:
 		return 0, io.EOF
 	}
-	b.watchdog.Reset(b.put.Stall)
-	b.reading.Store(true)
-	p = p[:min(int64(len(p)), maxRead, size-at)]
-	n, err := b.audio.Read(p)
-	if b.ctx.Err() != nil { // it blocked for too long
+	b.watchdog.Reset(b.Stall)
+	p = p[:min(int64(len(p)), most, b.Size-sent)]
+	n, err := b.Audio.ReadAt(p, sent)
+	if n < len(p) { // otherwise err is nil, or io.EOF with the last byte
+		if err == nil || errors.Is(err, io.EOF) {
+			err = fmt.Errorf("it ended after %d of %d bytes: %w", sent+int64(n), b.Size, io.ErrUnexpectedEOF)
+		}
+		b.abort(fmt.Errorf("%w: %w", ErrUnreadable, err))
+	}
+	if b.ctx.Err() != nil {
 		return 0, context.Cause(b.ctx)
 	}
-	if n < len(p) {
-		err = b.unreadable(at+int64(n), err)
-	} else {
-		err = nil // even io.EOF, which may accompany the last byte
+	sent = b.sent.Add(int64(n))
+	if b.Progress != nil {
+		b.Progress(sent, b.Size)
 	}
-	at = b.at.Add(int64(n))
-	if n > 0 && b.put.Progress != nil {
-		b.put.Progress(at, size)
-	}
-	b.reading.Store(false)
-	if b.ctx.Err() == nil {
-		b.watchdog.Reset(b.limit(at))
-	}
-	return n, err
-}
-
-// limit is how long the watchdog waits after a Read.
-func (b *body) limit(at int64) time.Duration {
-	if at == b.put.Size {
-		return b.put.Response
-	}
-	return b.put.Stall
-}
-
-// unreadable ends the attempt because the recording could be read only up to at.
-func (b *body) unreadable(at int64, err error) error {
 	switch {
-	case err == nil:
-		err = io.ErrNoProgress
-	case errors.Is(err, io.EOF):
-		err = fmt.Errorf("it ended after %d of %d bytes: %w", at, b.put.Size, io.ErrUnexpectedEOF)
+	case b.ctx.Err() != nil: // Progress blocked
+	case sent == b.Size:
+		b.watchdog.Reset(b.Response)
+	default:
+		b.watchdog.Reset(b.Stall)
 	}
-	err = &abortError{error: fmt.Errorf("reading the recording: %w", err), unreadable: true}
-	b.abort(err)
-	return err
+	return n, nil
 }
 
 // end stops all reading. Unless a Read blocks, none is running afterwards.
 func (b *body) end() {
 	b.abort(nil)
-	b.watchdog.Stop()
 	select {
 	case b.turn <- struct{}{}: // for ever
 	case <-time.After(grace):
 	}
+	b.watchdog.Stop()
+}
+
+// grace is how long to wait for a call after its context is done, since it needs a moment to notice.
+const grace = 100 * time.Millisecond
+
+// Run calls f on another goroutine and returns what f returns. If f blocks although ctx is done, Run
+// returns the cause of ctx, and f may still be running. If f succeeds after that, late gets the value.
+func Run[T any](ctx context.Context, f func() (T, error), late func(T)) (T, error) {
+	var value T
+	err := errors.New("the call ended its goroutine") // as a test's FailNow does
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		value, err = f()
+	}()
+	select {
+	case <-ended:
+		return value, err
+	case <-ctx.Done():
+	}
+	select {
+	case <-ended:
+		return value, err
+	case <-time.After(grace):
+	}
+	go func() {
+		if <-ended; err == nil {
+			late(value)
+		}
+	}()
+	return *new(T), context.Cause(ctx)
 }

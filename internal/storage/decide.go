@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"cmp"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,49 +11,36 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// Step is what follows an attempt.
+// Step is how an upload goes on after an attempt.
 type Step int
 
-// The steps. A step that retries comes after Decision.Wait.
 const (
-	Stored Step = iota // nothing: storage has the recording
-	Retry              // another attempt with the same URL
-	Renew              // another attempt with a new URL
-	// Ask means: poll the meeting. If it has audio, the upload has succeeded. Otherwise make another
-	// attempt with a new URL, because some storage accepts only one PUT for each URL.
-	Ask
-	// AskLast means: poll the meeting. If it has audio, the upload has succeeded. Otherwise it has
-	// failed.
-	AskLast
-	GiveUp // the upload has failed
+	Stored Step = iota // not at all: storage has the recording
+	Retry              // with another attempt, to the same URL
+	Renew              // with another attempt, to a new URL
+	GiveUp             // not at all: the upload has failed
 )
 
-// Decision is what follows an attempt, and how long to wait before that.
+// Decision is what follows an attempt.
 type Decision struct {
 	Step Step
-	Wait time.Duration
+	Wait time.Duration // before anything else
+	// Ask means: before Step, poll the meeting. If it has audio, the upload has succeeded.
+	Ask bool
 }
 
-// Retries reports whether another attempt follows, unless the meeting has audio.
-func (d Decision) Retries() bool { return d.Step == Retry || d.Step == Renew || d.Step == Ask }
+// State is what Decide knows about an upload. Decide keeps it up to date, from Attempts on.
+type State struct {
+	MaxRetries int       // 0 switches retries off
+	Shared     bool      // other workers may upload to the meeting, and their audio is as good
+	Deadline   time.Time // of the caller; zero: none
+	URLExpires time.Time
 
-// History is what Decide has learnt about an upload. The caller sets MaxRetries and Shared.
-type History struct {
-	MaxRetries    int       // 0 switches retries off
-	Shared        bool      // other workers may upload to the meeting, and their audio is as good
 	Attempts      int       // that have ended
 	FirstFailure  time.Time // when the first of them failed
 	Arrived       bool      // an attempt may have stored the recording, although nobody said so
 	Renewed       bool      // an expired URL was replaced
 	WithoutExpect bool      // storage rejected the header Expect, so the next attempts omit it
-}
-
-// Times are the times that Decide depends on.
-type Times struct {
-	Now        time.Time
-	URLExpires time.Time
-	Deadline   time.Time     // of the caller; zero: none
-	Wait       time.Duration // random; at least the Retry-After of the outcome
 }
 
 const (
@@ -62,62 +51,48 @@ const (
 	settling = 5 * time.Second
 )
 
-// Decide returns what follows an attempt, and h with the attempt added.
-func Decide(h History, o Outcome, t Times) (Decision, History) {
-	h.Attempts++
-	step := GiveUp
+// Decide returns what follows an attempt that has ended now, and s with the attempt added. wait is
+// random, and at least the Retry-After of the outcome.
+func Decide(s State, o Outcome, now time.Time, wait time.Duration) (Decision, State) {
+	s.Attempts++
+	d := Decision{Step: GiveUp, Wait: wait}
 	switch status := o.StatusCode; {
-	case o.Unreadable: // another attempt would read the same
-	case status/100 == 2 && !o.Unproven:
-		return Decision{Step: Stored}, h
-	case status/100 == 2, status == 0 && o.Sent > 0: // storage may have the recording
-		step, h.Arrived = Ask, true
-	case status == 0 && rest.Permanent(o.Err): // such as an untrusted certificate
+	case errors.Is(o.Err, ErrUnreadable), rest.Permanent(o.Err): // the next attempt would fail, too
+	case status/100 == 2 && o.Message == "":
+		return Decision{Step: Stored}, s
+	case status/100 == 2, status == 0 && o.Sent > 0: // storage may have the recording, and accept only one PUT for a URL
+		s.Arrived = true
+		d = Decision{Step: Renew, Wait: max(wait, settling), Ask: true}
 	case status == 0:
-		step = Retry
-	case status == http.StatusExpectationFailed && !h.WithoutExpect: // RFC 9110, section 10.1.1
-		step, h.WithoutExpect = Retry, true
-	case expired(o, t) && !h.Renewed:
-		step, h.Renewed = Renew, true
+		d.Step = Retry
+	case status == http.StatusExpectationFailed && !s.WithoutExpect: // RFC 9110, section 10.1.1
+		d.Step, s.WithoutExpect = Retry, true
+	case !s.Renewed && (saysExpired(status, o.Code, o.Message) || status == http.StatusForbidden && !now.Before(s.URLExpires)):
+		d.Step, s.Renewed = Renew, true
 	case temporary(status, o.Code):
 		// A gateway may report an error although the storage behind it has the recording.
-		step, h.Arrived = Retry, h.Arrived || status >= 499 && o.Sent > 0
+		d.Step, s.Arrived = Retry, s.Arrived || status >= 499 && o.Sent > 0
 	}
-	if h.FirstFailure.IsZero() {
-		h.FirstFailure = t.Now
+	s.FirstFailure = cmp.Or(s.FirstFailure, now)
+	inTime := func(wait time.Duration) bool { return s.Deadline.IsZero() || now.Add(wait).Before(s.Deadline) }
+	tried := s.Attempts > s.MaxRetries && now.Sub(s.FirstFailure) >= spread
+	if s.MaxRetries == 0 || tried || !inTime(d.Wait) || o.RetryAfter > rest.MaxRetryAfter {
+		d.Step = GiveUp
 	}
-	wait := t.Wait
-	if step == Ask {
-		wait = max(wait, settling)
-	}
-	tried := h.Attempts > h.MaxRetries && t.Now.Sub(h.FirstFailure) >= spread
-	inTime := t.Deadline.IsZero() || t.Now.Add(wait).Before(t.Deadline)
 	switch {
-	case step == GiveUp, h.MaxRetries == 0, tried, !inTime, o.RetryAfter > rest.MaxRetryAfter:
-		return lastStep(h, o, t), h
-	case step == Retry && !t.Now.Add(wait).Before(t.URLExpires):
-		step = Renew
+	case d.Step == Retry && !now.Add(d.Wait).Before(s.URLExpires):
+		d.Step = Renew
+	case d.Step == GiveUp:
+		// A rejection may mean that another worker was faster.
+		d = Decision{Step: GiveUp, Ask: s.Arrived || s.Shared && o.StatusCode != 0}
+		if d.Ask && inTime(settling) {
+			d.Wait = settling
+		}
 	}
-	return Decision{step, wait}, h
+	return d, s
 }
 
-// lastStep returns what follows the last attempt.
-func lastStep(h History, o Outcome, t Times) Decision {
-	// A rejection may mean that another worker was faster.
-	if !h.Arrived && (!h.Shared || o.StatusCode == 0) {
-		return Decision{Step: GiveUp}
-	}
-	if !t.Deadline.IsZero() && !t.Now.Add(settling).Before(t.Deadline) {
-		return Decision{Step: AskLast}
-	}
-	return Decision{AskLast, settling}
-}
-
-// expired reports whether storage rejected the URL because it has expired.
-func expired(o Outcome, t Times) bool {
-	return saysExpired(o.StatusCode, o.Code, o.Message) || o.StatusCode == http.StatusForbidden && !t.Now.Before(t.URLExpires)
-}
-
+// saysExpired reports whether storage says that it rejected the URL because it has expired.
 func saysExpired(status int, code, message string) bool {
 	return (status == http.StatusForbidden || status == http.StatusBadRequest) &&
 		strings.Contains(strings.ToLower(code+" "+message), "expired")

@@ -1,18 +1,22 @@
 // Package storage makes a PUT of a recording to storage, and decides what follows it. It knows HTTP
 // and the errors of S3, but not the service: the caller gets the upload URL and polls the meeting.
 //
-//	Put.Do  makes one attempt and returns its Outcome (put.go, body.go, response.go)
+//	Put.Do  makes one attempt and returns its Outcome (put.go, body.go)
+//	Run     calls a function that may block for longer than its context (body.go)
 //	Decide  decides what follows, without a clock or any I/O (decide.go)
-//	Run     calls a function that may block for longer than its context (run.go)
 package storage
 
 import (
 	"cmp"
 	"context"
+	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
@@ -27,8 +31,7 @@ type Put struct {
 	UserAgent   string
 	// WithoutExpect omits the header Expect: 100-continue, because storage rejected it.
 	WithoutExpect bool
-	// Progress is called after each read of the recording, but never after Do has returned. It may
-	// be nil.
+	// Progress, unless nil, is called after each read of the recording, but never after Do has returned.
 	Progress func(sent, total int64)
 
 	Transport http.RoundTripper
@@ -40,51 +43,42 @@ type Put struct {
 
 // Outcome is how an attempt ended.
 type Outcome struct {
-	StatusCode               int // 0 if there was no response
-	Code, Message, RequestID string
+	StatusCode               int    // 0 if there was no response
+	Code, Message, RequestID string // of an error; the Message of a 2xx says why it does not prove that all is stored
 	RetryAfter               time.Duration
-	// Unproven means that storage, or somebody else, sent a 2xx that does not prove that the whole
-	// recording is stored. Message says why.
-	Unproven bool
-
-	Err        error // why there was no response; without secrets
-	Unreadable bool  // Err is that of reading the recording
-	Stalled    bool  // Put.Stall or Put.Response ended the attempt
-
-	Sent int64 // bytes of the recording that the transport has read
-	Took time.Duration
+	Err                      error // why there was no response; without secrets
+	Sent                     int64 // bytes of the recording that the transport has read
+	Took                     time.Duration
 }
 
-// abortError is the cause of an attempt's context if the attempt itself ended it.
-type abortError struct {
-	error
-	unreadable, stalled bool
-}
-
-func (e *abortError) Unwrap() error { return e.error }
+var (
+	// ErrUnreadable is in the Err of an Outcome if the recording could not be read.
+	ErrUnreadable = errors.New("reading the recording")
+	// ErrStalled is in it if Put.Stall or Put.Response ended the attempt. It is no
+	// context.DeadlineExceeded, which is about the caller's context.
+	ErrStalled = fmt.Errorf("upload timeout: %w", os.ErrDeadlineExceeded)
+)
 
 // Do makes the attempt. It returns soon after ctx is done, and after Stall or Response at the latest,
 // even if Audio, Progress or Transport blocks. Only the blocked call may then still be running.
 func (p *Put) Do(ctx context.Context) Outcome {
 	began := time.Now()
-	b := newBody(ctx, p)
-	o, err := Run(b.ctx, func() (Outcome, error) { return p.send(b), nil }, func(Outcome) {})
-	cause := cmp.Or(context.Cause(b.ctx), err)
-	own, aborted := errors.AsType[*abortError](cause)
-	switch {
-	case o.StatusCode/100 == 2: // storage may have the recording, whatever happened here
-	case aborted && (own.unreadable || o.StatusCode == 0):
-		o = Outcome{Err: own, Unreadable: own.unreadable, Stalled: own.stalled}
-	case o.StatusCode == 0 && cause != nil:
-		o = Outcome{Err: cause}
+	b := &body{Put: p, turn: make(chan struct{}, 1)}
+	b.ctx, b.abort = context.WithCancelCause(ctx)
+	b.watchdog = time.AfterFunc(p.Stall, b.stalled)
+	o, err := Run(b.ctx, func() (Outcome, error) { return p.send(b) }, func(Outcome) {})
+	cause := context.Cause(b.ctx)
+	success := o.StatusCode/100 == 2 // storage may have the recording, whatever happened here
+	if o.StatusCode == 0 || !success && errors.Is(cause, ErrUnreadable) {
+		o = Outcome{Err: cmp.Or(cause, err)}
 	}
 	b.end()
-	o.Sent, o.Took = b.at.Load(), time.Since(began)
+	o.Sent, o.Took = b.sent.Load(), time.Since(began)
 	return o
 }
 
 // send makes the request and reads the response.
-func (p *Put) send(b *body) Outcome {
+func (p *Put) send(b *body) (Outcome, error) {
 	req := &http.Request{
 		Method: http.MethodPut, URL: p.URL, Host: p.URL.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header:        http.Header{"Content-Type": {p.ContentType}, "User-Agent": {p.UserAgent}},
@@ -96,15 +90,48 @@ func (p *Put) send(b *body) Outcome {
 		req.Header.Set("Expect", "100-continue")
 	}
 	resp, err := p.Transport.RoundTrip(req.WithContext(b.ctx))
-	if err == nil && resp == nil {
-		err = errors.New("the transport returned neither a response nor an error")
-	}
-	if err != nil {
-		return Outcome{Err: p.Mask.Err(err)}
-	}
-	if resp.Body == nil {
+	switch {
+	case err != nil:
+		return Outcome{}, p.Mask.Err(err)
+	case resp == nil:
+		return Outcome{}, errors.New("the transport returned neither a response nor an error")
+	case resp.Body == nil:
 		resp.Body = http.NoBody
 	}
-	whole := b.at.Load() == p.Size // before the response
-	return read(resp, p.URL.Host, p.Mask, whole)
+	defer resp.Body.Close()
+	return p.read(resp, b.sent.Load() == p.Size), nil
+}
+
+// read reads a response that came after the whole recording, or earlier.
+func (p *Put) read(resp *http.Response, whole bool) Outcome {
+	o, host := Outcome{StatusCode: resp.StatusCode}, p.URL.Host
+	success := resp.StatusCode/100 == 2
+	if success && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") {
+		if !whole {
+			o.Message = host + " responded before it had the whole recording"
+		}
+		return o
+	}
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // if it breaks off, its beginning may say enough
+	var e struct {                                           // its other elements may contain the key id and the signature
+		XMLName   struct{} `xml:"Error"`
+		Code      string
+		Message   string
+		RequestID string `xml:"RequestId"`
+	}
+	_ = xml.Unmarshal(text, &e) // if the XML breaks off, e has the elements before
+	clean := func(s string) string { return p.Mask.Text(strings.TrimSpace(s)) }
+	o.RetryAfter = rest.RetryAfter(resp)
+	o.Code, o.Message = clean(e.Code), clean(e.Message)
+	o.RequestID = clean(cmp.Or(e.RequestID, resp.Header.Get("X-Amz-Request-Id")))
+	switch {
+	case success: // such as the page of a proxy that asks for a login
+		o.Message = "the response is not from storage: " + p.Mask.Page(host, resp.Header, text)
+	case o.Code != "" || o.Message != "":
+	case resp.StatusCode/100 == 3:
+		o.Message = p.Mask.Redirect(host, resp.Header)
+	default:
+		o.Message = "the response is not an XML error of storage: " + p.Mask.Page(host, resp.Header, text)
+	}
+	return o
 }

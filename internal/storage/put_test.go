@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -45,58 +46,38 @@ func noise(n int) []byte {
 	return data
 }
 
-func ok(req *http.Request) *http.Response {
-	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: req}
-}
-
-// readAll is a transport that reads the whole recording.
-var readAll = testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-	if _, err := io.Copy(io.Discard, req.Body); err != nil {
-		return nil, err
-	}
-	return ok(req), nil
-})
-
 func TestPut_SendsWholeRecording(t *testing.T) {
 	t.Parallel()
-	var calls atomic.Int32
-	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		calls.Add(1)
-		data, err := io.ReadAll(r.Body)
-		assert.NoError(t, err)
-		assert.Equal(t, sha256.Sum256(noise(1<<20+7)), sha256.Sum256(data))
-		assert.EqualValues(t, 1<<20+7, r.ContentLength)
-		assert.Equal(t, http.MethodPut, r.Method)
-		assert.Equal(t, "/k%2Fl?s=1", r.RequestURI)
-		assert.Equal(t, http.Header{
-			"Content-Type": {`audio/ogg; codecs="opus"`}, "User-Agent": {"test/1"}, "Content-Length": {"1048583"},
-			"Expect": {"100-continue"}, "Accept-Encoding": {"gzip"}, "Connection": {"close"},
-		}, r.Header)
-	}))
-	defer srv.Close()
-	var reports []int64
-	p := put(t, srv.URL+"/k%2Fl?s=1", testbase.OwnTransport(t), 1<<20+7)
-	p.Progress = func(sent, total int64) {
-		assert.Equal(t, p.Size, total)
-		reports = append(reports, sent)
+	for _, expect := range [][]string{{"100-continue"}, nil} {
+		srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			data, err := io.ReadAll(r.Body)
+			assert.NoError(t, err)
+			assert.Equal(t, sha256.Sum256(noise(1<<20+7)), sha256.Sum256(data))
+			assert.EqualValues(t, 1<<20+7, r.ContentLength)
+			assert.Equal(t, http.MethodPut, r.Method)
+			assert.Equal(t, "/k%2Fl?s=1", r.RequestURI)
+			assert.Equal(t, expect, r.Header["Expect"])
+			r.Header.Del("Expect")
+			assert.Equal(t, http.Header{
+				"Content-Type": {`audio/ogg; codecs="opus"`}, "User-Agent": {"test/1"}, "Content-Length": {"1048583"},
+				"Accept-Encoding": {"gzip"}, "Connection": {"close"},
+			}, r.Header)
+		}))
+		defer srv.Close()
+		var reports []int64
+		p := put(t, srv.URL+"/k%2Fl?s=1", testbase.OwnTransport(t), 1<<20+7)
+		p.WithoutExpect = expect == nil
+		p.Progress = func(sent, total int64) {
+			assert.Equal(t, p.Size, total)
+			reports = append(reports, sent)
+		}
+		o := p.Do(t.Context())
+		require.Positive(t, o.Took)
+		o.Took = 0
+		require.Equal(t, Outcome{StatusCode: 200, Sent: p.Size}, o)
+		require.IsIncreasing(t, reports)
+		require.Equal(t, p.Size, reports[len(reports)-1])
 	}
-	o := p.Do(t.Context())
-	require.Positive(t, o.Took)
-	o.Took = 0
-	require.Equal(t, Outcome{StatusCode: 200, Sent: p.Size}, o)
-	require.IsIncreasing(t, reports)
-	require.Equal(t, p.Size, reports[len(reports)-1])
-	require.EqualValues(t, 1, calls.Load())
-}
-
-func TestPut_OmitsExpect(t *testing.T) {
-	t.Parallel()
-	p := put(t, target, testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-		assert.Empty(t, req.Header["Expect"])
-		return readAll(req)
-	}), 10)
-	p.WithoutExpect = true
-	require.Equal(t, 200, p.Do(t.Context()).StatusCode)
 }
 
 // With Expect, storage rejects a large recording before it gets any of it, and the reason arrives.
@@ -135,175 +116,127 @@ func TestPut_DoubtsEarlySuccess(t *testing.T) {
 			return near, nil
 		}}
 		o := put(t, target, tr, 100).Do(t.Context())
-		require.True(t, o.Unproven)
+		require.Equal(t, 200, o.StatusCode)
 		require.Equal(t, "storage.example responded before it had the whole recording", o.Message)
 		tr.CloseIdleConnections()
 	}
 }
 
-// A recording that cannot be read ends the attempt with the reason, whatever the transport does.
+// A recording that cannot be read ends the attempt with the reason, whatever the transport does. But
+// io.EOF with the last byte, as io.ReaderAt may return it, is no error.
 func TestPut_ReportsUnreadableRecording(t *testing.T) {
 	t.Parallel()
+	const size = 100_000
 	broken := errors.New("the disk fell off")
+	returning := func(n int, err error) io.ReaderAt {
+		return testbase.ReaderAtFunc(func(p []byte, at int64) (int, error) { return min(n, len(p)), err })
+	}
 	for name, test := range map[string]struct {
 		audio io.ReaderAt
 		is    error
 		text  string
 	}{
-		"error": {testbase.ReaderAtFunc(func([]byte, int64) (int, error) { return 0, broken }), broken, "reading the recording: the disk fell off"},
-		"short": {strings.NewReader("short"), io.ErrUnexpectedEOF, "reading the recording: it ended after 5 of 100000 bytes: unexpected EOF"},
-		"no progress": {testbase.ReaderAtFunc(func([]byte, int64) (int, error) { return 0, nil }), io.ErrNoProgress,
-			"reading the recording: " + io.ErrNoProgress.Error()},
+		"error":         {returning(0, broken), broken, "reading the recording: the disk fell off"},
+		"short":         {strings.NewReader("short"), io.ErrUnexpectedEOF, "reading the recording: it ended after 5 of 100000 bytes: unexpected EOF"},
+		"no progress":   {returning(0, nil), io.ErrUnexpectedEOF, "reading the recording: it ended after 0 of 100000 bytes: unexpected EOF"},
+		"EOF, complete": {returning(size, io.EOF), nil, ""},
 	} {
-		for kind, transport := range map[string]http.RoundTripper{"error": readAll, "response": testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-			_, _ = io.Copy(io.Discard, req.Body)
-			return &http.Response{StatusCode: 400, Body: http.NoBody}, nil
-		})} {
-			t.Run(name+", "+kind, func(t *testing.T) {
+		for status := range 2 {
+			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				p := put(t, target, transport, 100_000)
+				p := put(t, target, testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+					_, err := io.Copy(io.Discard, req.Body)
+					if err != nil && status == 0 {
+						return nil, err
+					}
+					return &http.Response{StatusCode: 400, Body: http.NoBody}, nil
+				}), size)
 				p.Audio = test.audio
 				o := p.Do(t.Context())
-				require.True(t, o.Unreadable)
-				require.Zero(t, o.StatusCode)
 				require.ErrorIs(t, o.Err, test.is)
+				if test.is == nil {
+					require.Equal(t, p.Size, o.Sent)
+					return
+				}
+				require.ErrorIs(t, o.Err, ErrUnreadable)
 				require.EqualError(t, o.Err, test.text)
+				require.Zero(t, o.StatusCode)
 			})
 		}
 	}
 }
 
-// io.EOF with the last byte, as io.ReaderAt may return it, is no error.
-func TestPut_AcceptsEOFWithLastByte(t *testing.T) {
-	t.Parallel()
-	p := put(t, target, readAll, 50_000)
-	audio := p.Audio
-	p.Audio = testbase.ReaderAtFunc(func(b []byte, at int64) (int, error) {
-		n, err := audio.ReadAt(b, at)
-		if at+int64(n) == p.Size {
-			err = io.EOF
-		}
-		return n, err
-	})
-	o := p.Do(t.Context())
-	require.Equal(t, 200, o.StatusCode, "%v", o.Err)
-	require.Equal(t, p.Size, o.Sent)
-}
-
-// hangs lists what can block for ever, with how the attempt then ends.
-var hangs = map[string]struct {
-	set        func(p *Put, blocked <-chan struct{})
-	after      time.Duration // when the timeouts end it
-	unreadable bool
-	text       string
-}{
-	"dial": {func(p *Put, blocked <-chan struct{}) {
-		p.Transport = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-			<-blocked
-			return nil, syscall.ECONNREFUSED
-		}}
-	}, time.Minute, false, "no byte moved for 1m0s, after 0 of 100000"},
-	"transport": {func(p *Put, blocked <-chan struct{}) {
-		p.Transport = testbase.RoundTripper(func(*http.Request) (*http.Response, error) {
-			<-blocked
-			return nil, syscall.ECONNRESET
-		})
-	}, time.Minute, false, "no byte moved for 1m0s, after 0 of 100000"},
-	"connection": {func(p *Put, blocked <-chan struct{}) {
-		p.Transport = testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-			_, _ = io.CopyN(io.Discard, req.Body, 1000)
-			<-req.Context().Done()
-			return nil, req.Context().Err()
-		})
-	}, time.Minute, false, "no byte moved for 1m0s, after"},
-	"response": {func(p *Put, blocked <-chan struct{}) {
-		p.Transport = testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-			_, _ = io.Copy(io.Discard, req.Body)
-			<-blocked
-			return nil, syscall.ECONNRESET
-		})
-	}, 5 * time.Minute, false, "no response for 5m0s after the whole recording was sent"},
-	"ReadAt": {func(p *Put, blocked <-chan struct{}) {
-		p.Transport = piped(nil)
-		p.Audio = testbase.ReaderAtFunc(func([]byte, int64) (int, error) {
-			<-blocked
-			return 0, io.EOF
-		})
-	}, time.Minute, true, "reading the recording blocked for 1m0s, after 0 of 100000 bytes"},
-	"Progress": {func(p *Put, blocked <-chan struct{}) {
-		p.Transport = piped(nil)
-		p.Progress = func(int64, int64) { <-blocked }
-	}, time.Minute, true, "reading the recording blocked for 1m0s"},
-}
-
-// piped returns an http.Transport whose server reads the request and then responds with handle.
-func piped(handle http.HandlerFunc) http.RoundTripper {
-	if handle == nil {
-		handle = func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
-	}
-	return &http.Transport{DialContext: testbase.PipeTo(handle), DisableKeepAlives: true}
-}
-
-// Whatever blocks, the timeouts end the attempt.
+// Whatever blocks, the timeouts end the attempt, and ctx ends it promptly. Nothing is read and nothing
+// reported afterwards.
 func TestPut_EndsWhatHangs(t *testing.T) {
 	t.Parallel()
-	for name, hang := range hangs {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				blocked := make(chan struct{})
-				p := put(t, target, nil, 100_000)
-				hang.set(p, blocked)
-				start := time.Now()
-				o := p.Do(t.Context())
-				require.GreaterOrEqual(t, time.Since(start), hang.after)
-				require.LessOrEqual(t, time.Since(start), hang.after+2*grace)
-				require.True(t, o.Stalled)
-				require.Equal(t, hang.unreadable, o.Unreadable)
-				require.ErrorContains(t, o.Err, hang.text)
-				require.NotErrorIs(t, o.Err, context.DeadlineExceeded, "that is about the caller's context")
-				close(blocked)
-			})
-		})
-	}
-}
-
-// Whatever blocks, ctx ends the attempt promptly. Nothing is read and nothing reported afterwards.
-func TestPut_ObeysContext(t *testing.T) {
-	t.Parallel()
 	cause := errors.New("enough")
-	for name, hang := range hangs {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				blocked := make(chan struct{})
-				p := put(t, target, nil, 100_000)
-				hang.set(p, blocked)
-				var over atomic.Bool
-				audio, progress := p.Audio, p.Progress
-				p.Audio = testbase.ReaderAtFunc(func(b []byte, at int64) (int, error) {
-					assert.False(t, over.Load())
-					return audio.ReadAt(b, at)
-				})
-				p.Progress = func(sent, total int64) {
-					assert.False(t, over.Load())
-					if progress != nil {
-						progress(sent, total)
+	for name, hang := range map[string]struct {
+		read       int64                      // what the transport reads
+		block      func(p *Put, block func()) // what blocks; nil: the transport
+		after      time.Duration              // when the timeouts end it
+		unreadable bool
+		text       string
+	}{
+		"connection": {0, nil, time.Minute, false, "no byte moved for 1m0s, after 0 of 100000"},
+		"midway":     {1000, nil, time.Minute, false, "no byte moved for 1m0s, after"},
+		"response":   {100_000, nil, 5 * time.Minute, false, "no response for 5m0s, after 100000 of 100000 bytes"},
+		"ReadAt": {100_000, func(p *Put, block func()) {
+			p.Audio = testbase.ReaderAtFunc(func([]byte, int64) (int, error) { block(); return 0, io.EOF })
+		}, time.Minute, true, "reading the recording blocked for 1m0s, after 0 of 100000 bytes"},
+		"Progress": {100_000, func(p *Put, block func()) {
+			p.Progress = func(int64, int64) { block() }
+		}, time.Minute, true, "reading the recording blocked for 1m0s"},
+	} {
+		for _, canceled := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", canceled ", canceled), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					blocked, after := make(chan struct{}), hang.after
+					var over atomic.Bool
+					p := put(t, target, testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+						_, _ = io.CopyN(io.Discard, req.Body, hang.read)
+						<-blocked
+						return nil, syscall.ECONNRESET
+					}), 100_000)
+					if hang.block != nil {
+						hang.block(p, func() { <-blocked })
 					}
-				}
-				ctx, cancel := context.WithCancelCause(t.Context())
-				start := time.Now()
-				time.AfterFunc(10*time.Second, func() { cancel(cause) })
-				o := p.Do(ctx)
-				over.Store(true)
-				require.LessOrEqual(t, time.Since(start), 10*time.Second+2*grace)
-				require.ErrorIs(t, o.Err, cause)
-				require.False(t, o.Stalled)
-				require.False(t, o.Unreadable)
-				close(blocked)
-				synctest.Wait()
+					audio, progress := p.Audio, p.Progress
+					p.Audio = testbase.ReaderAtFunc(func(b []byte, at int64) (int, error) {
+						assert.False(t, over.Load())
+						return audio.ReadAt(b, at)
+					})
+					p.Progress = func(sent, total int64) {
+						assert.False(t, over.Load())
+						if progress != nil {
+							progress(sent, total)
+						}
+					}
+					ctx, cancel := context.WithCancelCause(t.Context())
+					defer cancel(nil)
+					if canceled {
+						after = 10 * time.Second
+						time.AfterFunc(after, func() { cancel(cause) })
+					}
+					start := time.Now()
+					o := p.Do(ctx)
+					over.Store(true)
+					require.GreaterOrEqual(t, time.Since(start), after)
+					require.LessOrEqual(t, time.Since(start), after+2*grace)
+					require.Equal(t, !canceled, errors.Is(o.Err, ErrStalled))
+					require.Equal(t, hang.unreadable && !canceled, errors.Is(o.Err, ErrUnreadable))
+					if canceled {
+						require.ErrorIs(t, o.Err, cause)
+					} else {
+						require.ErrorContains(t, o.Err, hang.text)
+					}
+					require.NotErrorIs(t, o.Err, context.DeadlineExceeded, "that is about the caller's context")
+					close(blocked)
+					synctest.Wait()
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -320,7 +253,7 @@ func TestPut_AllowsSlowProgress(t *testing.T) {
 				}
 			}
 			time.Sleep(4 * time.Minute)
-			return ok(req), nil
+			return &http.Response{StatusCode: 200, Header: http.Header{}}, nil
 		}), 500_000)
 		audio := p.Audio
 		p.Audio = testbase.ReaderAtFunc(func(b []byte, at int64) (int, error) {
@@ -337,23 +270,45 @@ func TestPut_AllowsSlowProgress(t *testing.T) {
 func TestPut_KeepsStatusOfBrokenResponse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		body, answer := io.Pipe()
 		o := put(t, target, testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			_, _ = io.Copy(io.Discard, req.Body)
-			slow := testbase.ReaderFunc(func([]byte) (int, error) {
-				<-req.Context().Done()
-				return 0, req.Context().Err()
-			})
-			body := io.MultiReader(strings.NewReader("<Error><Code>SlowDown</Code>"), slow)
-			return &http.Response{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(body)}, nil
+			go func() { _, _ = io.WriteString(answer, "<Error><Code>SlowDown</Code>") }()
+			context.AfterFunc(req.Context(), func() { _ = answer.CloseWithError(req.Context().Err()) })
+			return &http.Response{StatusCode: 503, Header: http.Header{}, Body: body}, nil
 		}), 10).Do(t.Context())
 		require.Equal(t, 503, o.StatusCode)
 		require.Equal(t, "SlowDown", o.Code)
 		require.NoError(t, o.Err)
+		_, err := body.Read(nil)
+		require.ErrorIs(t, err, io.ErrClosedPipe, "the body is closed")
+	})
+}
+
+// A transport may read the recording after it has returned a response. Once Do has returned, nothing
+// is read, and Progress is not called.
+func TestPut_ReadsNothingAfterItsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var over atomic.Bool
+		p := put(t, target, testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			go func() { _, _ = io.Copy(io.Discard, req.Body) }()
+			time.Sleep(grace + grace/4) // in the middle of a read
+			return &http.Response{StatusCode: 403, Body: http.NoBody}, nil
+		}), 1<<20)
+		p.Progress = func(int64, int64) {
+			time.Sleep(grace / 2)
+			assert.False(t, over.Load())
+		}
+		o := p.Do(t.Context())
+		over.Store(true)
+		require.Equal(t, 403, o.StatusCode)
+		time.Sleep(time.Hour)
 	})
 }
 
 // No error shows the URL, even if the transport quotes it.
-func TestPut_HidesPresignedQuery(t *testing.T) {
+func TestPut_ReportsErrorOfTransport(t *testing.T) {
 	t.Parallel()
 	o := put(t, target, testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		return nil, &url.Error{Op: "Put", URL: req.URL.String(), Err: &net.OpError{Op: "read", Err: errors.New("lost feedfacecafebeef")}}
@@ -361,12 +316,77 @@ func TestPut_HidesPresignedQuery(t *testing.T) {
 	require.EqualError(t, o.Err, "read: lost ***")
 	_, ok := errors.AsType[*url.Error](o.Err)
 	require.False(t, ok)
+	o = put(t, target, testbase.RoundTripper(func(*http.Request) (*http.Response, error) { return nil, nil }), 10).Do(t.Context())
+	require.ErrorContains(t, o.Err, "neither a response nor an error")
 }
 
-func TestPut_ReportsBrokenTransport(t *testing.T) {
+func TestRead_UnderstandsErrors(t *testing.T) {
 	t.Parallel()
-	o := put(t, target, testbase.RoundTripper(func(*http.Request) (*http.Response, error) { return nil, nil }), 10).Do(t.Context())
-	require.ErrorContains(t, o.Err, "neither a response nor an error")
+	const good = "<Error><Code>SlowDown</Code><Message>Please wait</Message><RequestId>r1</RequestId></Error>"
+	whole := Outcome{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}
+	notXML := Outcome{Message: "the response is not an XML error of storage: storage.example"}
+	for name, test := range map[string]struct {
+		body string
+		want Outcome
+	}{
+		"S3's form":            {`<?xml version="1.0" encoding="UTF-8"?>` + "\n" + good, whole},
+		"byte order mark":      {"\ufeff" + good, whole},
+		"namespace":            {`<s:Error xmlns:s="http://s3.example/"><s:Code>A</s:Code></s:Error>`, Outcome{Code: "A"}},
+		"space and CDATA":      {"<Error>\n <Code>\n A<![CDATA[<B>]]> </Code>\n</Error>", Outcome{Code: "A<B>"}},
+		"elements of a secret": {"<Error><Code>A</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId><StringToSign>s</StringToSign></Error>", Outcome{Code: "A"}},
+		"cut after the code":   {"<Error><Code>A</Code><Message>half a sent", Outcome{Code: "A"}},
+		"no code":              {"<Error><Message>m</Message></Error>", Outcome{Message: "m"}},
+		"cut in the code":      {"<Error><Code>Access", notXML},
+		"HTML":                 {"<!DOCTYPE html><html><head><title>503</title></head><body><Code>A</Code><br></body></html>", notXML},
+		"empty":                {"", notXML},
+		"JSON":                 {`{"Code":"A"}`, notXML},
+		"another root":         {"<Response><Code>A</Code></Response>", notXML},
+		"entity expansion":     {`<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><Error><Code>A</Code><Message>&b;</Message></Error>`, Outcome{Code: "A"}},
+		"deeply nested":        {"<Error><Code>A</Code>" + strings.Repeat("<a>", 1<<20), Outcome{Code: "A"}},
+		"message of 1 MiB":     {"<Error><Code>A</Code><Message>" + strings.Repeat("m", 1<<20), Outcome{Code: "A"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body := strings.NewReader(test.body)
+			got := put(t, target, nil, 0).read(&http.Response{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(body)}, true)
+			test.want.StatusCode = 503
+			got.Message, _, _ = strings.Cut(got.Message, " sent ")
+			require.Equal(t, test.want, got)
+			require.LessOrEqual(t, body.Size()-int64(body.Len()), int64(64<<10))
+		})
+	}
+}
+
+// A response that is not from storage says who sent it, without the secrets that it echoes.
+func TestRead_DescribesForeignResponses(t *testing.T) {
+	t.Parallel()
+	const page = "<html><head><title>Log in to feedfacecafebeef</title>"
+	for name, test := range map[string]struct {
+		status      int
+		contentType string
+		whole       bool
+		want        Outcome
+	}{
+		"login page": {200, "text/html; charset=utf-8", true,
+			Outcome{Message: `the response is not from storage: storage.example (nginx) sent "Log in to ***"`}},
+		"page of a gateway": {502, "text/html", true,
+			Outcome{Message: `the response is not an XML error of storage: storage.example (nginx) sent "Log in to ***"`}},
+		"redirect":     {307, "text/html", false, Outcome{Message: "the Client does not follow redirects, here to login.example"}},
+		"2xx":          {200, "text/plain", true, Outcome{}},
+		"2xx too soon": {200, "", false, Outcome{Message: "storage.example responded before it had the whole recording"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := http.Header{"Server": {"nginx"}, "Content-Type": {test.contentType}, "Location": {"https://login.example/?t=1"}}
+			test.want.StatusCode = test.status
+			resp := &http.Response{StatusCode: test.status, Header: h, Body: io.NopCloser(strings.NewReader(page))}
+			require.Equal(t, test.want, put(t, target, nil, 0).read(resp, test.whole))
+		})
+	}
+	resp := &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {"7"}, "X-Amz-Request-Id": {"r2"}}, Body: http.NoBody}
+	o := put(t, target, nil, 0).read(resp, true)
+	require.Equal(t, 7*time.Second, o.RetryAfter)
+	require.Equal(t, "r2", o.RequestID)
 }
 
 func TestRun_HandsOverLateValues(t *testing.T) {
@@ -376,7 +396,7 @@ func TestRun_HandsOverLateValues(t *testing.T) {
 		defer cancel()
 		var late atomic.Int64
 		open := func(took time.Duration, err error) (int, error) {
-			return Run(ctx, func() (int, error) { time.Sleep(took); return 7, err }, func(n int) { late.Add(int64(n)) })
+			return Run(ctx, func() (int, error) { time.Sleep(took); return 7 + int(took/time.Hour), err }, func(n int) { late.Add(int64(n)) })
 		}
 		n, err := open(time.Millisecond, nil)
 		require.NoError(t, err)
@@ -389,6 +409,6 @@ func TestRun_HandsOverLateValues(t *testing.T) {
 		require.Zero(t, late.Load())
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
-		require.EqualValues(t, 7, late.Load(), "once, and not after an error")
+		require.EqualValues(t, 8, late.Load(), "once, and not after an error")
 	})
 }
