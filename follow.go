@@ -98,10 +98,10 @@ type found struct {
 // found yields the meetings that the poller finds.
 func (s *MeetingsService) found(ctx context.Context, since time.Time) iter.Seq[found] {
 	return func(yield func(found) bool) {
-		f := s.core.poller.Follow(since)
-		defer f.Cancel()
+		d := s.core.poller.Discover(since)
+		defer d.Cancel()
 		for {
-			shown, err := f.Next(ctx)
+			shown, err := d.Next(ctx)
 			for _, m := range shown {
 				if !yield(found{meeting: m.Meeting.clone()}) {
 					return

@@ -210,7 +210,7 @@ func (u *upload) attempt(ctx context.Context) storage.Decision {
 		c.storagePause.extend(times.Now.Add(times.Wait))
 	}
 	if next.Step == storage.Stored {
-		c.poller.Changed(u.id)
+		c.poller.Ask(u.id, true)
 	}
 	u.report(ctx, next)
 	return next

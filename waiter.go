@@ -165,7 +165,7 @@ func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
 		case over:
 			return last, nil
 		case confirm:
-			sub.Confirm()
+			c.poller.Ask(id, false)
 		}
 	}
 }

@@ -20,8 +20,7 @@ type model struct {
 	polled  map[*watch]time.Duration // when it was last answered alone; no entry if it may be polled at once
 	getting []*watch                 // under way, without those that stop forgot
 	sentAt  time.Duration            // of the page under way
-	cursor  string
-	shows   int // pages show only so many of the meetings
+	shows   int                      // pages show only so many of the meetings
 }
 
 func newModel(t require.TestingT, random func(int) int) *model {
@@ -69,8 +68,8 @@ func (m *model) step() {
 func (m *model) join(w *watch) {
 	if !w.awaited {
 		w.patient = time.Duration(m.random(2)*m.random(600)) * time.Second
-		m.plan.join(w, m.now, w.seen > 0 && m.now-w.seen < interval)
 	}
+	m.plan.join(w, m.now, w.seen > 0 && m.now-w.seen < interval, m.random(2) == 0)
 }
 
 func (m *model) leave(w *watch) {
@@ -81,6 +80,9 @@ func (m *model) leave(w *watch) {
 		m.plan.stop()
 		for _, w := range m.getting { // as the Poller does
 			w.getting, w.free = false, m.now+interval
+		}
+		for _, w := range m.watches {
+			w.held = false
 		}
 		m.getting = nil
 	}
@@ -100,7 +102,7 @@ func (m *model) decide() {
 	do := m.plan.decide(m.now)
 	switch {
 	case do.page:
-		m.sentAt, m.cursor = m.now, do.cursor
+		m.sentAt = m.now
 	case do.get != nil:
 		at, polled := m.polled[do.get]
 		m.demand(do.get.awaited && (!polled || m.now-at >= interval), do.get, "is polled too early")
@@ -142,7 +144,7 @@ func (m *model) endPage(failure func() *Failure) {
 		return
 	}
 	if f := failure(); f != nil {
-		m.plan.pageFailed(m.now, m.cursor, f)
+		m.plan.pageFailed(m.now, f)
 		return
 	}
 	var page []*watch
@@ -189,8 +191,7 @@ func (m *model) check() {
 		m.demand(!w.held || m.sweep != nil || m.sweepAt() < never, w, "waits for no sweep")
 		m.demand(w.due >= w.free, w, "is due too early")
 	}
-	right := counted.held == m.held && counted.fresh == m.fresh
-	m.demand(right && awaited == m.awaited && len(m.getting) == m.polling, nil, "counters are wrong")
+	m.demand(counted.held == m.held && awaited == m.awaited && len(m.getting) == m.polling, nil, "counters are wrong")
 }
 
 func (m *model) demand(holds bool, w *watch, text string) {

@@ -15,7 +15,7 @@ func planAt(newcomers int) (*plan, []*watch) {
 	var all []*watch
 	for i := range newcomers {
 		all = append(all, &watch{id: fmt.Sprint(i)})
-		p.join(all[i], time.Minute, false)
+		p.join(all[i], time.Minute, false, false)
 	}
 	return p, all
 }
@@ -68,7 +68,7 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			gets(p, w[0], &Failure{Kind: Transient})
 			gets(p, w[0], &Failure{Kind: Transient})
 		}, due, now + 2*interval},
-		{"a GET with a 429 stays due", 1, func(_ *testing.T, p *plan, w []*watch) { gets(p, w[0], &Failure{}) }, due, now},
+		{"a GET with a 429 stays due", 1, func(_ *testing.T, p *plan, w []*watch) { gets(p, w[0], &Failure{}) }, due, now - interval},
 		{"the third failure in a row is an outage", 3, func(_ *testing.T, p *plan, w []*watch) {
 			for _, w := range w {
 				gets(p, w, &Failure{Kind: Transient})
@@ -107,20 +107,20 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			polled(p, w)
 			page(t, p, now+interval, "2", w[:2]...)
 			for range giveUp {
-				p.pageFailed(now, "2", &Failure{Kind: RateLimited})
+				p.pageFailed(now, &Failure{Kind: RateLimited})
 			}
 		}, sweeping, false},
 		{"seven do not", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, now+interval, "2", w[:2]...)
 			for range giveUp - 1 {
-				p.pageFailed(now, "2", &Failure{Kind: RateLimited})
+				p.pageFailed(now, &Failure{Kind: RateLimited})
 			}
 		}, sweeping, true},
 		{"a rejected cursor ends a sweep", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, now+interval, "2", w[:2]...)
-			p.pageFailed(now, "2", &Failure{Kind: Rejected})
+			p.pageFailed(now, &Failure{Kind: Rejected})
 		}, sweeping, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

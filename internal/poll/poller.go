@@ -2,7 +2,7 @@
 //
 // A GET shows one meeting; a page of the list shows many. The plan is pure: it decides which request comes next and when
 // (plan.go), and which pages are worth reading (window.go). The Poller owns the lock, the timer and the requests. It publishes
-// what they show to the subscriptions, and judges nothing. A Follower finds new meetings on the pages (follower.go).
+// what they show to the subscriptions, and judges nothing. A Discovery finds new meetings on the pages (discovery.go).
 package poll
 
 import (
@@ -62,14 +62,13 @@ type Poller[M any] struct {
 	svc Service[M]
 	log func(error)
 
-	mu        sync.Mutex
-	plan      plan
-	meetings  map[string]*meeting[M] // those awaited, and those seen within the last interval
-	followers []*Follower[M]
-	discovery
-	base   time.Time
-	last   time.Duration // the latest time that now returned
-	forgot time.Duration // when meetings was last cleared
+	mu          sync.Mutex
+	plan        plan
+	meetings    map[string]*meeting[M] // those awaited, and those seen within the last interval
+	discoveries []*Discovery[M]
+	base        time.Time
+	last        time.Duration // the latest time that now returned
+	forgot      time.Duration // when meetings was last cleared
 
 	ctx    context.Context // of the requests under way; nil while nobody waits
 	cancel context.CancelFunc
@@ -91,7 +90,7 @@ type meeting[M any] struct {
 }
 
 // New returns a Poller. It calls log, without a lock held, with an error when its requests begin to fail, and with nil when
-// they work again. log may be nil.
+// they work again.
 func New[M any](svc Service[M], log func(error)) *Poller[M] {
 	p := &Poller[M]{svc: svc, log: log, meetings: make(map[string]*meeting[M]), base: time.Now()}
 	p.plan.stop()
@@ -104,29 +103,18 @@ func (p *Poller[M]) now() time.Duration {
 	return p.last
 }
 
-// unlock releases the lock, and then logs what happened meanwhile.
-func (p *Poller[M]) unlock() {
-	events := p.toLog
-	p.toLog = nil
-	p.mu.Unlock()
-	for _, err := range events {
-		if p.log != nil {
-			p.log(err)
-		}
-	}
-}
-
 // run starts or ends the polling, makes the requests that the plan decides on, and sets the timer for the next one. It
 // follows each change of the plan, so nothing else needs to know when the next request is due.
 func (p *Poller[M]) run() {
-	if p.plan.awaited+p.plan.followers == 0 {
+	p.plan.followed = len(p.discoveries) > 0
+	if p.plan.awaited == 0 && !p.plan.followed {
 		p.stop()
 		return
 	} else if p.ctx == nil {
 		p.ctx, p.cancel = context.WithCancel(context.Background())
 		p.timer = time.AfterFunc(never, func() {
 			p.mu.Lock()
-			defer p.unlock()
+			defer p.mu.Unlock()
 			p.run()
 		})
 	}
@@ -158,6 +146,7 @@ func (p *Poller[M]) stop() {
 		if m.getting {
 			m.getting, m.free = false, p.now()+interval
 		}
+		m.held = false
 	}
 }
 
@@ -174,17 +163,22 @@ func (p *Poller[M]) request(ctx context.Context, useful func() bool, send func(f
 	}
 	send(func() bool {
 		p.mu.Lock()
-		defer p.unlock()
+		defer p.mu.Unlock()
 		sentAt = time.Now()
 		sent()
 		return ctx.Err() == nil && useful()
 	})
 	p.mu.Lock()
-	defer p.unlock()
 	sent()
 	if ctx.Err() == nil { // otherwise nobody waits any more
 		record(sentAt)
 		p.run()
+	}
+	logged := p.toLog
+	p.toLog = nil
+	p.mu.Unlock()
+	for _, err := range logged {
+		p.log(err)
 	}
 }
 
@@ -201,15 +195,16 @@ func (p *Poller[M]) get(ctx context.Context, m *meeting[M], decided time.Duratio
 		s, maxAge, f = p.svc.Get(ctx, m.id, send)
 	}, func(sentAt time.Time) {
 		p.plan.getEnded(&m.watch, p.now())
+		if !useful {
+			return
+		}
 		if s.SentAt = sentAt; f == nil {
 			p.plan.works()
 			p.got(m, s, maxAge)
-		} else if useful {
+		} else {
 			p.getFailed(m, f)
 		}
-		if useful {
-			p.report(m, f)
-		}
+		p.report(f, m.failed == several)
 	})
 }
 
@@ -221,18 +216,19 @@ func (p *Poller[M]) got(m *meeting[M], s Snapshot[M], maxAge time.Duration) {
 
 // getFailed records a GET that failed, and ends the waits that it concerns.
 func (p *Poller[M]) getFailed(m *meeting[M], f *Failure) {
+	ends := false
 	switch f.Kind {
 	case KeyRejected:
 		p.endAll(f.Err)
 	case Rejected: // an answer about the meeting, which counts as a poll
 		p.plan.works()
-		m.free = max(m.free, p.now()+interval)
-		p.end(m, f.Err)
+		m.free, ends = max(m.free, p.now()+interval), true
 	default:
 		m.trouble = f.Err
-		if p.plan.getFailed(&m.watch, p.now(), f) {
-			p.end(m, f.Err)
-		}
+		ends = p.plan.getFailed(&m.watch, p.now(), f)
+	}
+	if ends {
+		p.end(m, f.Err)
 	}
 }
 
@@ -246,12 +242,12 @@ func (p *Poller[M]) end(m *meeting[M], err error) {
 	}
 }
 
-// endAll ends all waits and followers with an error.
+// endAll ends all waits and discoveries with an error.
 func (p *Poller[M]) endAll(err error) {
 	for _, m := range p.meetings {
 		p.end(m, err)
 	}
-	p.endFollowers(err)
+	p.endDiscoveries(err)
 }
 
 // page reads the page of the list that the plan decided on.
@@ -271,12 +267,12 @@ func (p *Poller[M]) page(ctx context.Context, cursor string) {
 		case f.Kind == KeyRejected:
 			p.endAll(f.Err)
 		default:
-			p.plan.pageFailed(p.now(), cursor, f)
+			p.plan.pageFailed(p.now(), f)
 			if f.Kind == Rejected && cursor == atTheTop {
-				p.endFollowers(f.Err)
+				p.endDiscoveries(f.Err)
 			}
 		}
-		p.report(nil, f)
+		p.report(f, false)
 	})
 }
 
@@ -285,21 +281,30 @@ func (p *Poller[M]) pageRead(page []Snapshot[M], cursor, next string, sentAt tim
 	for i := range page {
 		page[i].Page, page[i].SentAt = true, sentAt
 	}
-	found, more := p.discover(page, cursor, next)
+	unfinished, more := 0, false
+	for _, d := range p.discoveries {
+		found, wants := d.see(page, cursor == atTheTop, next == "")
+		more = more || wants
+		for _, s := range found {
+			p.meeting(s.ID) // its snapshot is kept, so that a wait can begin with it
+			if !s.Final {
+				unfinished++
+			}
+		}
+	}
 	var shown []*watch
 	for _, s := range page {
 		if m := p.meetings[s.ID]; m != nil && p.publish(m, s) {
 			shown = append(shown, &m.watch)
 		}
 	}
-	p.plan.pageRead(p.now(), sentAt.Sub(p.base), shown, found, next, more)
+	p.plan.pageRead(p.now(), sentAt.Sub(p.base), shown, unfinished, next, more)
 }
 
 // report keeps a failure for waits that end soon. It logs when requests begin to fail, and when they work again. Without a
-// good page nobody would find new meetings, so a follower is warned at the first failure of the list.
-func (p *Poller[M]) report(m *meeting[M], f *Failure) {
-	list := p.plan.fails >= several || p.plan.fails > 0 && p.plan.followers > 0
-	failing := p.plan.streak >= several || list || m != nil && m.failed == several
+// good page nobody would find new meetings, so a discovery warns at the first failure of the list.
+func (p *Poller[M]) report(f *Failure, failing bool) {
+	failing = failing || p.plan.streak >= several || p.plan.fails >= several || p.plan.fails > 0 && p.plan.followed
 	var err error
 	if f != nil {
 		err = f.Err

@@ -41,7 +41,7 @@ func newProcess(s *service, number int, alone bool) *process {
 	p := &process{service: s, number: number, throttle: rest.NewThrottle(limit)}
 	p.waiting = each{p}
 	if !alone {
-		p.waiting = core{poll.New[int](p, nil)}
+		p.waiting = core{newPoller(p)}
 	}
 	return p
 }
@@ -138,7 +138,7 @@ func (p *process) end(m *meeting) {
 
 // follow waits for each meeting that Follow finds, unless it has been seen through before.
 func (p *process) follow(ctx context.Context, since time.Time) {
-	f := p.waiting.(core).Follow(since)
+	f := p.waiting.(core).Discover(since)
 	defer f.Cancel()
 	met := map[string]bool{}
 	for {

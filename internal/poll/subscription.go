@@ -17,23 +17,16 @@ type Subscription[M any] struct {
 // is the first update. patient allows a meeting without audio to wait for a thirtieth of its age between two polls.
 func (p *Poller[M]) Subscribe(id string, patient bool) *Subscription[M] {
 	p.mu.Lock()
-	defer p.unlock()
+	defer p.mu.Unlock()
 	now := p.now()
 	m := p.meeting(id)
 	s := &Subscription[M]{p: p, m: m, patient: patient, updates: make(chan Update[M], 1)}
 	m.subs = append(m.subs, s)
 	known := m.seen > 0 && now-m.seen < interval && m.urgent == 0
-	if !patient && !m.awaited {
-		m.patient = 0
-	}
-	if !m.awaited {
-		p.plan.join(&m.watch, now, known)
-	} else if !patient && m.patient > 0 {
-		p.plan.ask(&m.watch, now, false)
-	}
 	if known {
 		s.news(Update[M]{Snapshot: m.last})
 	}
+	p.plan.join(&m.watch, now, known, patient)
 	p.run()
 	return s
 }
@@ -50,22 +43,11 @@ func (s *Subscription[M]) news(u Update[M]) {
 	s.updates <- u
 }
 
-// Confirm asks for a GET that no page replaces, because a page alone is no proof.
-func (s *Subscription[M]) Confirm() {
-	s.p.mu.Lock()
-	defer s.p.unlock()
-	if m := s.m; slices.Contains(m.subs, s) && m.urgent == 0 {
-		now := s.p.now()
-		s.p.plan.ask(&m.watch, now, false)
-		s.p.run()
-	}
-}
-
 // Cancel ends the wait. It returns the last failure, unless a good response about the meeting came after it.
 func (s *Subscription[M]) Cancel() error {
 	p, m := s.p, s.m
 	p.mu.Lock()
-	defer p.unlock()
+	defer p.mu.Unlock()
 	err := m.trouble
 	if err == nil && p.troubled > m.seen {
 		err = p.trouble
@@ -116,15 +98,15 @@ func (p *Poller[M]) publish(m *meeting[M], s Snapshot[M]) bool {
 // Record takes a response to the user's own request about one meeting. It counts as a poll.
 func (p *Poller[M]) Record(s Snapshot[M]) {
 	p.mu.Lock()
-	defer p.unlock()
+	defer p.mu.Unlock()
 	p.got(p.meeting(s.ID), s, 0)
 }
 
-// Changed makes the next GET of a meeting immediate, because the user has changed it, by an upload or a deletion.
-func (p *Poller[M]) Changed(id string) {
+// Ask makes a GET of a meeting necessary that no page replaces: after the interval, or at once, because the user has changed
+// the meeting. It need not be known: a response that was sent before may still come.
+func (p *Poller[M]) Ask(id string, atOnce bool) {
 	p.mu.Lock()
-	defer p.unlock()
-	now := p.now()
-	p.plan.ask(&p.meeting(id).watch, now, true) // even if unknown: a response that was sent before may still come
+	defer p.mu.Unlock()
+	p.plan.ask(&p.meeting(id).watch, p.now(), atOnce)
 	p.run()
 }
