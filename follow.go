@@ -62,7 +62,7 @@ type FollowOptions struct {
 func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(FollowOptions))
-		wait, err := (&WaitOptions{Until: o.Until, AudioTimeout: o.AudioTimeout, OnStatus: o.OnStatus}).checked()
+		wait, err := (&WaitOptions{Until: o.Until, Format: o.Format, Transcript: o.Transcript, AudioTimeout: o.AudioTimeout, OnStatus: o.OnStatus}).checked()
 		if err = cmp.Or(err, checkGiven("ctx", ctx != nil)); err != nil {
 			yield(nil, err)
 			return
@@ -70,47 +70,35 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 		if o.Since.IsZero() {
 			o.Since = time.Now().Add(-2 * time.Minute)
 		}
-		o.Since = o.Since.Truncate(time.Second) // as the service's times are
-		ctx, stop := context.WithCancel(ctx)
-		defer stop()
-		parallel(ctx, s.found(ctx, o.Since), yield, func(ctx context.Context, l *loop, in found) {
-			goal := wait.goal()
-			goal.patient, goal.onStatus = true, l.onStatus(o.OnStatus)
-			end := func(err error) {
-				l.do(func() { l.end = err })
-				stop()
-			}
-			if in.err != nil {
-				end(in.err)
-				return
-			}
-			s.followOne(ctx, l, in.meeting, &o, goal, end)
+		discover := func(ctx context.Context, yield func(*Meeting) bool) error {
+			return s.core.discover(ctx, o.Since.Truncate(time.Second), yield) // the service's times are in seconds
+		}
+		parallel(ctx, yield, discover, func(ctx context.Context, l *loop, m *Meeting) {
+			g := goal{WaitOptions: wait, patient: true}
+			g.OnStatus = l.onStatus(o.OnStatus)
+			s.followOne(ctx, l, m, g, o.Skip)
 		})
 	}
 }
 
-// found is a meeting that Follow has found, or why it cannot find others.
-type found struct {
-	meeting *Meeting
-	err     error
-}
-
-// found yields the meetings that the poller finds.
-func (s *MeetingsService) found(ctx context.Context, since time.Time) iter.Seq[found] {
-	return func(yield func(found) bool) {
-		d := s.core.poller.Discover(since)
-		defer d.Cancel()
-		for {
-			shown, err := d.Next(ctx)
-			for _, m := range shown {
-				if !yield(found{meeting: m.Meeting.clone()}) {
-					return
+// discover yields the meetings that the poller finds, until yield returns false or ctx is done. It fails
+// if the service rejects the list or the key.
+func (c *core) discover(ctx context.Context, since time.Time, yield func(*Meeting) bool) error {
+	d := c.poller.Discover(since)
+	defer d.Cancel()
+	for {
+		select {
+		case news := <-d.C():
+			for _, m := range news.Found {
+				if !yield(m.Meeting.clone()) {
+					return nil
 				}
 			}
-			if err != nil {
-				_ = ctx.Err() != nil || yield(found{err: err})
-				return
+			if news.Err != nil {
+				return news.Err
 			}
+		case <-ctx.Done():
+			return nil
 		}
 	}
 }
@@ -118,24 +106,24 @@ func (s *MeetingsService) found(ctx context.Context, since time.Time) iter.Seq[f
 // retryFollowed is how long Follow waits before it yields a meeting again whose error may pass.
 const retryFollowed = 10 * time.Minute
 
-// followOne waits for one meeting and yields it. It calls end if the service rejected the key.
-func (s *MeetingsService) followOne(ctx context.Context, l *loop, m *Meeting, o *FollowOptions, g goal, end func(error)) {
+// followOne waits for one meeting and yields it. It stops the loop if the service rejects the key.
+func (s *MeetingsService) followOne(ctx context.Context, l *loop, m *Meeting, g goal, skip func(*Meeting) bool) {
 	for {
 		skipped := false
-		if !l.do(func() { skipped = o.Skip != nil && o.Skip(m) }) || skipped {
+		if !l.do(func() { skipped = skip != nil && skip(m) }) || skipped {
 			return
 		}
 		r := &Result{MeetingID: m.ID, Meeting: m}
-		err := s.waitAndFetch(ctx, r, g, o.Format, o.Transcript)
+		err := s.waitAndFetch(ctx, r, g)
 		switch e, _ := errors.AsType[*Error](err); {
 		case ctx.Err() != nil:
 			return
 		case KeyRejected(err):
-			end(err)
+			l.stop(err)
 			return
 		case errors.Is(err, ErrNotFound) && e.Operation == OpMeetingsGet: // someone deleted the meeting
 			return
-		case !l.yield(r, err) || e == nil || o.Skip == nil:
+		case !l.yield(r, err) || e == nil || skip == nil:
 			return
 		}
 		if rest.Sleep(ctx, retryFollowed) != nil {

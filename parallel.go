@@ -1,9 +1,9 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"iter"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/poll"
@@ -14,9 +14,10 @@ import (
 // meeting runs on a goroutine of its own, but results and callbacks must not: they touch the caller's
 // variables, which the loop's body uses, too. So the work sends them to the loop's goroutine.
 type loop struct {
-	body  func(*Result, error) bool
-	calls chan func()
-	over  chan struct{} // closed when nobody receives from calls any more
+	body   func(*Result, error) bool
+	calls  chan func()
+	over   chan struct{} // closed when nobody receives from calls any more
+	cancel func()        // ends all work
 
 	left bool  // the body has left the loop; belongs to the loop's goroutine
 	end  error // why the whole loop ends; belongs to the loop's goroutine
@@ -55,14 +56,24 @@ func (l *loop) onStatus(f func(*Meeting)) func(*Meeting) {
 	return func(m *Meeting) { l.do(func() { f(m) }) }
 }
 
-// parallel calls work for each input, each on a goroutine of its own, until all work has ended. If
-// the body leaves the loop, parallel cancels the work and waits for it. When ctx is done, or after
-// loop.end is set, parallel reads no further input, and at the end it yields a nil Result with the
-// reason.
-func parallel[In any](ctx context.Context, inputs iter.Seq[In], body func(*Result, error) bool, work func(context.Context, *loop, In)) {
-	l := &loop{body: body, calls: make(chan func()), over: make(chan struct{})}
-	working, cancel := context.WithCancel(ContextWithResponse(ctx, nil)) // one Response cannot hold those of concurrent requests
-	ended, running := make(chan struct{}), 0
+// stop ends the whole loop, and all work, with an error.
+func (l *loop) stop(err error) {
+	l.do(func() {
+		l.end = err
+		l.cancel()
+	})
+}
+
+// parallel calls work for each input, each on a goroutine of its own, until all work has ended. inputs
+// runs on another goroutine, because it may block; its error stops the loop. If the body leaves the
+// loop, parallel cancels the work and waits for it. When ctx is done, or after loop.end is set, parallel
+// reads no further input, and at the end it yields a nil Result with the reason.
+func parallel[In any](ctx context.Context, body func(*Result, error) bool,
+	inputs func(ctx context.Context, yield func(In) bool) error, work func(context.Context, *loop, In),
+) {
+	ctx, cancel := context.WithCancel(ContextWithResponse(ctx, nil)) // one Response cannot hold those of concurrent requests
+	l := &loop{body: body, calls: make(chan func()), over: make(chan struct{}), cancel: cancel}
+	read, ended, running := make(chan In), make(chan struct{}), 0
 	defer func() {
 		cancel()
 		close(l.over)
@@ -70,7 +81,22 @@ func parallel[In any](ctx context.Context, inputs iter.Seq[In], body func(*Resul
 			<-ended
 		}
 	}()
-	next, done := background(working, inputs), ctx.Done()
+	go func() {
+		err := inputs(ctx, func(in In) bool {
+			select {
+			case read <- in:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		})
+		if err != nil {
+			l.stop(err)
+		} else if ctx.Err() == nil {
+			close(read)
+		}
+	}()
+	next, done := read, ctx.Done()
 	for !l.left && (next != nil || running > 0) {
 		select {
 		case in, more := <-next:
@@ -81,17 +107,14 @@ func parallel[In any](ctx context.Context, inputs iter.Seq[In], body func(*Resul
 			running++
 			go func() {
 				defer func() { ended <- struct{}{} }()
-				work(working, l, in)
+				work(ctx, l, in)
 			}()
 		case call := <-l.calls:
 			call()
 		case <-ended:
 			running--
 		case <-done:
-			next, done = nil, nil
-			if l.end == nil {
-				l.end = rest.WithCause(ctx, nil)
-			}
+			done, l.end = nil, cmp.Or(l.end, rest.WithCause(ctx, nil))
 		}
 		if l.end != nil {
 			next = nil
@@ -100,25 +123,6 @@ func parallel[In any](ctx context.Context, inputs iter.Seq[In], body func(*Resul
 	if !l.left && l.end != nil {
 		body(nil, &WaitError{Err: l.end})
 	}
-}
-
-// background reads seq on another goroutine, because seq may block. It closes the channel at the end
-// of seq, unless ctx is done first.
-func background[T any](ctx context.Context, seq iter.Seq[T]) <-chan T {
-	next := make(chan T)
-	go func() {
-		for v := range seq {
-			select {
-			case next <- v:
-			case <-ctx.Done():
-				return
-			}
-		}
-		if ctx.Err() == nil {
-			close(next)
-		}
-	}()
-	return next
 }
 
 // These times limit a fetch, like the poller's requests.

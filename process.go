@@ -122,9 +122,8 @@ func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, 
 		return nil, err
 	}
 	r := &Result{MeetingID: id}
-	m, err := s.core.look(ctx, id, time.Time{})
-	r.Meeting = cmp.Or(m, meetingIn(err))
-	if err != nil {
+	m, err := s.core.look(ctx, id, time.Unix(0, 0)) // any response counts
+	if r.Meeting = m; err != nil {
 		return r, err
 	}
 	var closeErr error
@@ -146,8 +145,9 @@ func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, 
 
 // waitProcessed waits after the upload, and fetches the minutes and the transcript.
 func (s *MeetingsService) waitProcessed(ctx context.Context, r *Result, o *ProcessOptions) error {
-	g := goal{until: o.Until, audioBy: time.Now().Add(o.AudioTimeout), onStatus: o.OnStatus}
-	return s.waitAndFetch(ctx, r, g, o.Format, o.Transcript)
+	g := goal{audioBy: time.Now().Add(o.AudioTimeout)}
+	g.Until, g.Format, g.Transcript, g.OnStatus = o.Until, o.Format, o.Transcript, o.OnStatus
+	return s.waitAndFetch(ctx, r, g)
 }
 
 // Job is one recording for [MeetingsService.ProcessAll].
@@ -182,11 +182,14 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			yield(nil, err)
 			return
 		}
-		ctx, cancel := context.WithCancel(ctx) // ends admitted when the body leaves the loop
-		defer cancel()
-		room := make(chan struct{}, cap(s.core.slots)) // a token for each job before the end of its upload
-		parallel(ctx, admitted(ctx, jobs, room), yield, func(ctx context.Context, l *loop, job Job) {
-			uploaded := sync.OnceFunc(func() { <-room })
+		room := make(uploadSlots, cap(s.core.slots)) // a token for each job before the end of its upload
+		inputs := func(ctx context.Context, yield func(Job) bool) error {
+			_ = room.acquire(ctx) // there is room for the first
+			jobs(func(job Job) bool { return yield(job) && room.acquire(ctx) == nil })
+			return nil
+		}
+		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, job Job) {
+			uploaded := sync.OnceFunc(room.release)
 			defer uploaded()
 			r, opts := &Result{Params: job.Params}, o
 			if job.Progress != nil {
@@ -199,22 +202,5 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			uploaded()
 			l.yield(r, err)
 		})
-	}
-}
-
-// admitted yields the next job when there is room for it.
-func admitted(ctx context.Context, jobs iter.Seq[Job], room chan struct{}) iter.Seq[Job] {
-	return func(yield func(Job) bool) {
-		room <- struct{}{}
-		for job := range jobs {
-			if !yield(job) {
-				return
-			}
-			select {
-			case room <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-		}
 	}
 }

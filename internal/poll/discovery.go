@@ -1,7 +1,6 @@
 package poll
 
 import (
-	"context"
 	"slices"
 	"time"
 )
@@ -15,7 +14,7 @@ const margin = 2 * time.Minute // how late a meeting may appear in the list, com
 // machine's clock does not matter.
 type Discovery[M any] struct {
 	p     *Poller[M]
-	news  chan news[M] // holds one
+	news  chan News[M] // holds one
 	known map[string]bool
 	since time.Time // a meeting created before is not new
 
@@ -24,34 +23,25 @@ type Discovery[M any] struct {
 	old     time.Time // a meeting that has not changed since then ends a reading
 }
 
-type news[M any] struct {
-	found []Snapshot[M]
-	err   error // the last news
+// News are meetings that the Discovery has not found before, or why it has ended: the service rejects the list or the key.
+type News[M any] struct {
+	Found []Snapshot[M]
+	Err   error
 }
 
 // Discover finds meetings created at or after since.
 func (p *Poller[M]) Discover(since time.Time) *Discovery[M] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	d := &Discovery[M]{p: p, news: make(chan news[M], 1), known: make(map[string]bool), since: since, old: since.Add(-margin)}
+	d := &Discovery[M]{p: p, news: make(chan News[M], 1), known: make(map[string]bool), since: since, old: since.Add(-margin)}
 	p.discoveries = append(p.discoveries, d)
-	if s := p.plan.sweep; s == nil || s.read > 0 {
-		p.plan.began = -never // so that the next sweep begins as soon as possible
-	}
+	p.plan.began = -never // so that the next sweep begins as soon as possible
 	p.run()
 	return d
 }
 
-// Next returns meetings that it has not returned before. It fails if ctx is done, or, maybe with the last meetings, if the
-// service rejects the list or the key.
-func (d *Discovery[M]) Next(ctx context.Context) ([]Snapshot[M], error) {
-	select {
-	case n := <-d.news:
-		return n.found, n.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
+// C returns the channel of news. It holds one, with all that was not received before.
+func (d *Discovery[M]) C() <-chan News[M] { return d.news }
 
 // Cancel ends the discovery.
 func (d *Discovery[M]) Cancel() {
@@ -61,11 +51,11 @@ func (d *Discovery[M]) Cancel() {
 	d.p.run()
 }
 
-// publish adds to what Next returns. Only the Poller sends, with its lock held, so this never blocks.
-func (d *Discovery[M]) publish(n news[M]) {
+// publish adds to the news. Only the Poller sends, with its lock held, so this never blocks.
+func (d *Discovery[M]) publish(n News[M]) {
 	select {
 	case old := <-d.news:
-		n.found = append(old.found, n.found...)
+		n.Found = append(old.Found, n.Found...)
 	default:
 	}
 	d.news <- n
@@ -74,7 +64,7 @@ func (d *Discovery[M]) publish(n news[M]) {
 // endDiscoveries ends all of them with an error.
 func (p *Poller[M]) endDiscoveries(err error) {
 	for _, d := range p.discoveries {
-		d.publish(news[M]{err: err})
+		d.publish(News[M]{Err: err})
 	}
 	p.discoveries = nil
 }
@@ -84,32 +74,23 @@ func (d *Discovery[M]) see(page []Snapshot[M], first, last bool) (found []Snapsh
 	if first {
 		d.reading, d.latest = true, time.Time{}
 	}
+	unchanged := false
 	for _, s := range page {
 		if !d.known[s.ID] && !s.Created.Before(d.since) {
 			d.known[s.ID] = true
 			found = append(found, s)
 		}
+		changed := latest(s.Created, s.Updated)
+		unchanged = unchanged || changed.Before(d.old)
+		d.latest = latest(d.latest, changed)
 	}
 	if len(found) > 0 {
-		d.publish(news[M]{found: found})
+		d.publish(News[M]{Found: found})
 	}
-	if !d.reading { // it has joined a sweep, or its reading has ended
-		return found, false
-	}
-	for _, s := range page {
-		changed := latest(s.Created, s.Updated)
-		d.latest = latest(d.latest, changed)
-		last = last || len(found) == 0 && changed.Before(d.old)
-	}
-	if last {
+	if d.reading && (last || unchanged && len(found) == 0) {
 		d.reading, d.old = false, latest(d.old, d.latest.Add(-margin))
 	}
 	return found, d.reading
 }
 
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
+func latest(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

@@ -126,14 +126,13 @@ func (m *model) endGet(failure func() *Failure) {
 	switch f := failure(); {
 	case f == nil:
 		m.answered(w)
-		m.works()
 		m.plan.got(w, m.now, m.now, 0)
-	case f.Kind == Rejected:
-		m.works()
-		m.leave(w)
 	default:
-		if m.plan.getFailed(w, m.now, f); f.Kind != RateLimited {
+		if f.Kind != RateLimited {
 			m.answered(w)
+		}
+		if m.plan.getFailed(w, m.now, f) {
+			m.leave(w)
 		}
 	}
 }
@@ -175,8 +174,7 @@ func (m *model) failure() *Failure {
 // check checks that nothing is forgotten: each awaited meeting is due or its GET is under way, and a meeting that waits for
 // a sweep has one.
 func (m *model) check() {
-	counted := plan{}
-	awaited := 0
+	held, awaited := 0, 0
 	for _, w := range m.watches {
 		if w.awaited {
 			awaited++
@@ -185,13 +183,15 @@ func (m *model) check() {
 		if w.place == 0 {
 			continue
 		}
-		counted.count(w, 1)
+		if w.held {
+			held++
+		}
 		m.demand(m.due[w.place-1] == w, w, "has a wrong place")
 		m.demand(w.held == (w.due == never), w, "is due, or not, by mistake")
 		m.demand(!w.held || m.sweep != nil || m.sweepAt() < never, w, "waits for no sweep")
 		m.demand(w.due >= w.free, w, "is due too early")
 	}
-	m.demand(counted.held == m.held && awaited == m.awaited && len(m.getting) == m.polling, nil, "counters are wrong")
+	m.demand(held == m.held && awaited == m.awaited && len(m.getting) == m.polling, nil, "counters are wrong")
 }
 
 func (m *model) demand(holds bool, w *watch, text string) {

@@ -33,7 +33,7 @@ type plan struct {
 	slot    time.Duration // no request before this time, to keep the pace,
 	until   time.Duration // or before this one, because requests fail
 	lastGet bool          // the last request was a GET
-	streak  int           // failures in a row
+	streak  int           // failures in a row; a rejection is none
 }
 
 // watch is what the plan knows of one meeting.
@@ -55,8 +55,10 @@ type watch struct {
 // take takes a watch out of the heap. Each change of a watch is between take and put, so that order and counter are right.
 func (p *plan) take(w *watch) {
 	if w.place > 0 {
-		p.count(w, -1)
 		heap.Remove(&p.due, int(w.place-1))
+		if w.held {
+			p.held--
+		}
 	}
 }
 
@@ -64,14 +66,10 @@ func (p *plan) take(w *watch) {
 func (p *plan) put(w *watch, due time.Duration) {
 	w.due = due
 	if w.awaited && !w.getting {
-		p.count(w, 1)
 		heap.Push(&p.due, w)
-	}
-}
-
-func (p *plan) count(w *watch, n int) {
-	if w.held {
-		p.held += n
+		if w.held {
+			p.held++
+		}
 	}
 }
 
@@ -119,7 +117,13 @@ func (p *plan) stop() {
 }
 
 // requests returns how many requests a cycle takes.
-func (p *plan) requests() int { return len(p.due) - p.held + p.polling + p.pages() }
+func (p *plan) requests() int {
+	n := len(p.due) - p.held + p.polling
+	if p.depth > 0 {
+		n += p.depth + beyond
+	}
+	return n
+}
 
 // cycle returns the time in which every meeting is seen once. Beyond steady, twice the requests make it √2 times longer, and
 // the pace √2 times higher: so neither the delay nor the load grows as fast as the number of meetings.
@@ -167,6 +171,7 @@ func (p *plan) decide(now time.Duration) decision {
 // got records a good response about one meeting alone, to a GET of the plan or to a call of the user, sent at sentAt.
 func (p *plan) got(w *watch, now, sentAt, maxAge time.Duration) {
 	p.take(w)
+	p.streak = 0
 	w.free = max(w.free, now+min(max(interval, maxAge), maxAsked))
 	if sentAt >= w.urgent {
 		w.urgent = 0
@@ -194,8 +199,8 @@ func (p *plan) getEnded(w *watch, now time.Duration) {
 	p.put(w, p.dueAt(w, now))
 }
 
-// getFailed records the failure of a GET, after getEnded. It ends the wait if failures which are not transient have lasted
-// too long, without a good response about the meeting.
+// getFailed records the failure of a GET, after getEnded. It ends the wait if the service rejects the request, or if failures
+// that are not transient have lasted too long, without a good response about the meeting.
 func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 	delay := interval << min(w.failed, 4) // longer each time, so that one bad meeting takes nothing from the others
 	switch f.Kind {
@@ -204,6 +209,9 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 			p.fails = 0
 		}
 		return false
+	case Rejected: // an answer about the meeting, which counts as a poll
+		p.streak, w.free = 0, max(w.free, now+interval)
+		return true
 	case Transient:
 		p.failed(now, f.RetryAfter)
 	default: // no outage: it may be about this meeting only, so each finds out for itself
@@ -220,9 +228,6 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 	p.put(w, max(w.free, now+min(delay, maxAsked)))
 	return ends
 }
-
-// works records that the service works: it has answered, even if with a rejection.
-func (p *plan) works() { p.streak = 0 }
 
 // failed records the failure of a request. Several in a row are an outage: then requests pause, longer after each failure.
 func (p *plan) failed(now, retryAfter time.Duration) {

@@ -25,9 +25,9 @@ type scripted struct {
 	gets  []time.Duration
 }
 
-func (s *scripted) Get(_ context.Context, id string, send func() bool) (poll.Snapshot[int], time.Duration, *poll.Failure) {
+func (s *scripted) Get(_ context.Context, id string, send func() bool) (poll.Snapshot[int], *poll.Failure) {
 	if !send() {
-		return poll.Snapshot[int]{}, 0, &poll.Failure{Err: errRecalled, Kind: poll.Transient}
+		return poll.Snapshot[int]{}, &poll.Failure{Err: errRecalled, Kind: poll.Transient}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,10 +35,10 @@ func (s *scripted) Get(_ context.Context, id string, send func() bool) (poll.Sna
 	s.gets = append(s.gets, at)
 	if s.fails != nil {
 		if f := s.fails(at); f != nil {
-			return poll.Snapshot[int]{}, 0, f
+			return poll.Snapshot[int]{}, f
 		}
 	}
-	return poll.Snapshot[int]{ID: id, Idle: !s.audio, Created: time.Now().Add(-s.age)}, 0, nil
+	return poll.Snapshot[int]{ID: id, Idle: !s.audio, Created: time.Now().Add(-s.age)}, nil
 }
 
 func (s *scripted) Page(_ context.Context, _ string, send func() bool) ([]poll.Snapshot[int], string, *poll.Failure) {

@@ -21,7 +21,7 @@ const (
 // held: they have no GET until a sweep has ended without showing them. Every sweep ends, so no meeting is held for ever.
 type window struct {
 	began    time.Duration // when the latest sweep began
-	depth    int           // pages up to the last one that paid, in the last sweep that ended
+	depth    int           // pages up to the last one that paid, in the last sweep that ended or in this one
 	joined   int           // newcomers since the latest sweep began
 	followed bool          // a Discovery needs a sweep every cycle
 
@@ -39,25 +39,6 @@ type sweep struct {
 	shown  int           // awaited meetings
 	paid   int           // pages up to the last one that paid
 	spent  time.Duration // from requests for pages to their responses
-}
-
-// pages returns how many pages a cycle takes.
-func (l *window) pages() int {
-	n := 0
-	if l.depth > 0 {
-		n = l.depth + beyond
-	}
-	if l.sweep != nil {
-		n = max(n, l.sweep.read)
-	}
-	return n
-}
-
-// slow reports whether the sweep, with one page more, would take much longer than polling each meeting. Then it holds nothing,
-// and GETs do better.
-func (p *plan) slow() bool {
-	s := p.sweep
-	return s.spent+s.spent/time.Duration(s.read) > cycleOf(p.awaited)*6/5
 }
 
 // nextPage returns when the next page may be requested. It begins sweeps.
@@ -104,8 +85,7 @@ func (p *plan) release(now, since time.Duration) {
 // pageRead records a page, whose request was sent at sentAt, and the meetings that it shows. found is the number of unfinished
 // meetings that are new to a Discovery; they pay like awaited ones. more means that a Discovery wants the next page.
 func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, next string, more bool) {
-	p.works()
-	p.reading, p.fails, p.retryAt = false, 0, 0
+	p.reading, p.fails, p.retryAt, p.streak = false, 0, 0, 0
 	s, gain := p.sweep, found
 	for _, w := range page {
 		if w.awaited && w.patient <= p.cycle() {
@@ -116,26 +96,29 @@ func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, nex
 	s.cursor, s.spent, s.read = next, s.spent+now-sentAt, s.read+1
 	if gain >= pays {
 		s.paid = s.read
+		p.depth = max(p.depth, s.paid)
 	}
-	depth := max(s.paid, p.depth)
 	for _, w := range page {
 		p.take(w)
 		w.seen, w.failed, w.passing = now, 0, 0
-		w.held = w.urgent == 0 && s.read <= depth
+		w.held = w.urgent == 0 && s.read <= p.depth
 		p.put(w, p.dueAt(w, now))
 	}
 	all := s.shown >= p.awaited // those that left since may be missed, which costs a GET or two
-	switch slow := p.slow(); {
-	case next == "" || !more && (slow || s.read >= depth+beyond || s.read >= depth && all):
-		p.endSweep(now, s.paid)
+	// With one page more, would the sweep take much longer than polling each meeting? Then it holds nothing, and GETs do better.
+	slow := s.spent+s.spent/time.Duration(s.read) > cycleOf(p.awaited)*6/5
+	switch {
+	case next == "" || !more && (slow || s.read >= p.depth+beyond || s.read >= p.depth && all):
+		p.depth = s.paid
+		p.endSweep(now)
 	case slow:
 		p.release(now, never)
 	}
 }
 
 // endSweep ends the sweep. The meetings that it should have shown, and did not, fall due.
-func (p *plan) endSweep(now time.Duration, depth int) {
-	p.sweep, p.depth = nil, depth
+func (p *plan) endSweep(now time.Duration) {
+	p.sweep = nil
 	p.release(now, p.began)
 }
 
@@ -152,13 +135,12 @@ func (p *plan) pageFailed(now time.Duration, f *Failure) {
 			delay = 0
 		}
 	case f.Kind == Rejected:
-		p.works()
-		enough = 1
+		enough, p.streak = 1, 0
 	default:
 		p.failed(now, 0) // a Retry-After of the list must not stop GETs
 	}
 	p.retryAt = now + max(delay, min(f.RetryAfter, maxAsked))
 	if p.fails >= enough {
-		p.endSweep(now, max(p.depth, p.sweep.paid))
+		p.endSweep(now)
 	}
 }
