@@ -151,7 +151,7 @@ func fetch[T any](ctx context.Context, c *core, m *Meeting, get func(context.Con
 			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
 		}
 		if rest.Sleep(ctx, max(refetchAfter, min(f.RetryAfter, maxRetryAfter))) != nil {
-			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: endOf(ctx, err)}
+			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: rest.WithCause(ctx, err)}
 		}
 	}
 }

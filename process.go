@@ -73,31 +73,28 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 	return r, s.process(ctx, r, source, &o, func() {})
 }
 
-// process is Process; it calls uploaded when the meeting has audio.
+// process does the remaining steps. It creates the meeting unless r has one, and calls uploaded when the
+// meeting has audio.
 func (s *MeetingsService) process(ctx context.Context, r *Result, source Source, o *ProcessOptions, uploaded func()) error {
 	rec, done, err := s.open(ctx, source)
 	if err != nil {
 		return err
 	}
-	err = s.createAndUpload(ctx, r, rec, o)
+	shared := true
+	if r.Meeting == nil {
+		if r.Meeting, r.Created, err = s.Create(ctx, r.Params); err == nil {
+			r.MeetingID, shared = r.Meeting.ID, r.Params.ExternalID != ""
+		}
+	}
+	if err == nil && r.Meeting.Status == StatusCreated {
+		err = s.upload(ctx, r.MeetingID, rec, &UploadOptions{Progress: o.Progress}, shared)
+	}
 	closeErr := done()
 	if err == nil {
 		uploaded()
 		err = s.waitProcessed(ctx, r, o)
 	}
 	return withCloseError(err, r.MeetingID, closeErr)
-}
-
-func (s *MeetingsService) createAndUpload(ctx context.Context, r *Result, rec Recording, o *ProcessOptions) error {
-	m, created, err := s.Create(ctx, r.Params)
-	if err != nil {
-		return err
-	}
-	r.Meeting, r.MeetingID, r.Created = m, m.ID, created
-	if m.Status != StatusCreated {
-		return nil
-	}
-	return s.upload(ctx, m.ID, rec, &UploadOptions{Progress: o.Progress}, r.Params.ExternalID != "")
 }
 
 // Resume does the remaining steps for a meeting that exists: it uploads the recording if the meeting
@@ -122,25 +119,16 @@ func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, 
 		return nil, err
 	}
 	r := &Result{MeetingID: id}
-	m, err := s.core.look(ctx, id, time.Unix(0, 0)) // any response counts
-	if r.Meeting = m; err != nil {
+	r.Meeting, err = s.core.look(ctx, id, time.Unix(0, 0)) // any response counts
+	switch {
+	case err != nil:
 		return r, err
+	case r.Meeting.Status != StatusCreated:
+		return r, s.waitProcessed(ctx, r, &o)
+	case source == nil:
+		return r, &WaitError{MeetingID: id, Meeting: r.Meeting, Err: ErrNoAudio}
 	}
-	var closeErr error
-	if m.Status == StatusCreated {
-		if source == nil {
-			return r, &WaitError{MeetingID: id, Meeting: m, Err: ErrNoAudio}
-		}
-		rec, done, err := s.open(ctx, source)
-		if err != nil {
-			return r, err
-		}
-		err = s.upload(ctx, id, rec, &UploadOptions{Progress: o.Progress}, true)
-		if closeErr = done(); err != nil {
-			return r, withCloseError(err, id, closeErr)
-		}
-	}
-	return r, withCloseError(s.waitProcessed(ctx, r, &o), id, closeErr)
+	return r, s.process(ctx, r, source, &o, func() {})
 }
 
 // waitProcessed waits after the upload, and fetches the minutes and the transcript.

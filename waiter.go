@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"regexp"
 	"strconv"
@@ -136,7 +135,7 @@ func (g goal) judge(s snapshot, now time.Time) (over, confirm bool, err error) {
 // seen, even with an error.
 func (c *core) wait(ctx context.Context, id string, g goal) (last *Meeting, err error) {
 	if ctx.Err() != nil {
-		return nil, &WaitError{MeetingID: id, Err: endOf(ctx, nil)}
+		return nil, &WaitError{MeetingID: id, Err: rest.WithCause(ctx, nil)}
 	}
 	sub := c.poller.Subscribe(id, g.patient)
 	defer func() { _ = sub.Cancel() }() // its error only matters when ctx is done
@@ -145,7 +144,7 @@ func (c *core) wait(ctx context.Context, id string, g goal) (last *Meeting, err 
 		select {
 		case u = <-sub.C():
 		case <-ctx.Done():
-			return last, &WaitError{MeetingID: id, Meeting: last, Err: endOf(ctx, sub.Cancel())}
+			return last, &WaitError{MeetingID: id, Meeting: last, Err: rest.WithCause(ctx, sub.Cancel())}
 		}
 		if u.Snapshot.Meeting != nil {
 			m := u.Snapshot.Meeting.clone()
@@ -174,15 +173,6 @@ func (c *core) look(ctx context.Context, id string, since time.Time) (*Meeting, 
 	return c.wait(ctx, id, goal{WaitOptions: WaitOptions{Until: StatusAudioUploaded}, askedSince: since})
 }
 
-// endOf returns the error of a context that is done, joined with trouble, if any.
-func endOf(ctx context.Context, trouble error) error {
-	end := rest.WithCause(ctx, nil)
-	if trouble == nil {
-		return end
-	}
-	return fmt.Errorf("%w; before that: %w", end, trouble)
-}
-
 // WaitAll waits for many meetings, each like [MeetingsService.Wait], and yields each when its wait
 // ends, in no particular order. If Until is minutes_ready, WaitAll fetches the minutes as well, and
 // with WaitOptions.Transcript the transcript. The key needs the scope meetings:read and, for fetches,
@@ -206,37 +196,24 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 			yield(nil, err)
 			return
 		}
+		seen := make(map[string]bool)
 		inputs := func(_ context.Context, yield func(string) bool) error {
-			unique(ids)(yield)
+			ids(func(id string) bool {
+				repeated := seen[id]
+				seen[id] = true
+				return repeated || yield(id)
+			})
 			return nil
 		}
 		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, id string) {
 			g, r := goal{WaitOptions: o}, &Result{MeetingID: id}
 			g.OnStatus = l.onStatus(o.OnStatus)
-			err := s.core.checkID("ids", id)
-			if err == nil {
-				err = s.waitAndFetch(ctx, r, g)
-			} else {
-				err = &WaitError{MeetingID: id, Err: err}
-			}
-			l.yield(r, err)
-		})
-	}
-}
-
-// unique leaves out what seq has yielded before.
-func unique(seq iter.Seq[string]) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		seen := make(map[string]struct{})
-		for v := range seq {
-			if _, repeated := seen[v]; repeated {
-				continue
-			}
-			seen[v] = struct{}{}
-			if !yield(v) {
+			if err := s.core.checkID("ids", id); err != nil {
+				l.yield(r, &WaitError{MeetingID: id, Err: err})
 				return
 			}
-		}
+			l.yield(r, s.waitAndFetch(ctx, r, g))
+		})
 	}
 }
 
