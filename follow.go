@@ -71,7 +71,19 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 			o.Since = time.Now().Add(-2 * time.Minute)
 		}
 		discover := func(ctx context.Context, yield func(*Meeting) bool) error {
-			return s.core.discover(ctx, o.Since.Truncate(time.Second), yield) // the service's times are in seconds
+			d := s.core.poller.Discover(o.Since.Truncate(time.Second)) // the service's times are in seconds
+			defer d.Cancel()
+			for {
+				found, err := d.Next(ctx)
+				for _, m := range found {
+					if !yield(m.Meeting.clone()) {
+						return nil
+					}
+				}
+				if err != nil {
+					return err
+				}
+			}
 		}
 		parallel(ctx, yield, discover, func(ctx context.Context, l *loop, m *Meeting) {
 			g := goal{WaitOptions: wait, patient: true}
@@ -81,34 +93,12 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 	}
 }
 
-// discover yields the meetings that the poller finds, until yield returns false or ctx is done. It fails
-// if the service rejects the list or the key.
-func (c *core) discover(ctx context.Context, since time.Time, yield func(*Meeting) bool) error {
-	d := c.poller.Discover(since)
-	defer d.Cancel()
-	for {
-		select {
-		case news := <-d.C():
-			for _, m := range news.Found {
-				if !yield(m.Meeting.clone()) {
-					return nil
-				}
-			}
-			if news.Err != nil {
-				return news.Err
-			}
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
 // retryFollowed is how long Follow waits before it yields a meeting again whose error may pass.
 const retryFollowed = 10 * time.Minute
 
 // followOne waits for one meeting and yields it. It stops the loop if the service rejects the key.
 func (s *MeetingsService) followOne(ctx context.Context, l *loop, m *Meeting, g goal, skip func(*Meeting) bool) {
-	for {
+	for again := true; again; again = rest.Sleep(ctx, retryFollowed) == nil {
 		skipped := false
 		if !l.do(func() { skipped = skip != nil && skip(m) }) || skipped {
 			return
@@ -124,9 +114,6 @@ func (s *MeetingsService) followOne(ctx context.Context, l *loop, m *Meeting, g 
 		case errors.Is(err, ErrNotFound) && e.Operation == OpMeetingsGet: // someone deleted the meeting
 			return
 		case !l.yield(r, err) || e == nil || skip == nil:
-			return
-		}
-		if rest.Sleep(ctx, retryFollowed) != nil {
 			return
 		}
 	}

@@ -90,9 +90,11 @@ func parallel[In any](ctx context.Context, body func(*Result, error) bool,
 				return false
 			}
 		})
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
 			l.stop(err)
-		} else if ctx.Err() == nil {
+		default:
 			close(read)
 		}
 	}()
@@ -125,16 +127,9 @@ func parallel[In any](ctx context.Context, body func(*Result, error) bool,
 	}
 }
 
-// These times limit a fetch, like the poller's requests.
-const (
-	refetchAfter  = 30 * time.Second
-	maxRetryAfter = 5 * time.Minute
-	maxForeign    = 10 * time.Minute // without a response of the service itself
-)
-
 // fetch calls get until the minutes or the transcript are ready. At most eight requests of a Client
 // are under way at a time. Between two requests a fetch does not count, so meetings whose minutes are
-// never ready do not stop the others.
+// never ready do not stop the others. Its times are those of the poller.
 func fetch[T any](ctx context.Context, c *core, m *Meeting, get func(context.Context) (T, error)) (T, error) {
 	for began := time.Now(); ; {
 		out, err := inSlot(ctx, c.fetches, get)
@@ -147,10 +142,10 @@ func fetch[T any](ctx context.Context, c *core, m *Meeting, get func(context.Con
 		case notReady, f.Kind == poll.RateLimited:
 			began = time.Now()
 		case ctx.Err() != nil, f.Kind == poll.Transient:
-		case f.Kind != poll.Passing, time.Since(began) >= maxForeign:
+		case f.Kind != poll.Passing, time.Since(began) >= poll.Hopeless:
 			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
 		}
-		if rest.Sleep(ctx, max(refetchAfter, min(f.RetryAfter, maxRetryAfter))) != nil {
+		if rest.Sleep(ctx, max(poll.Interval, min(f.RetryAfter, poll.MaxAsked))) != nil {
 			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: rest.WithCause(ctx, err)}
 		}
 	}

@@ -178,7 +178,6 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 		}
 		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, job Job) {
 			uploaded := sync.OnceFunc(room.release)
-			defer uploaded()
 			r, opts := &Result{Params: job.Params}, o
 			if job.Progress != nil {
 				opts.Progress = job.Progress

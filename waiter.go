@@ -119,9 +119,7 @@ func (g goal) judge(s snapshot, now time.Time) (over, confirm bool, err error) {
 	switch {
 	case m.Status.Failed():
 		return true, false, &MeetingFailedError{MeetingID: m.ID, Status: m.Status, Meeting: m}
-	case m.Status.rank() >= g.Until.rank():
-		return true, false, nil
-	case ask && !s.Page && !s.SentAt.Before(g.askedSince):
+	case m.Status.rank() >= g.Until.rank(), ask && !s.Page && !s.SentAt.Before(g.askedSince):
 		return true, false, nil
 	case m.Status != StatusCreated || audioBy.IsZero() || now.Before(audioBy):
 		return false, ask, nil
@@ -279,8 +277,7 @@ func (c *core) record(m *Meeting, began time.Time) {
 
 var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
 
-// maxAgeOf returns how long the service asks not to poll a meeting again. 0 means that it does not
-// say.
+// maxAgeOf returns how long the service asks not to poll a meeting again, or 0.
 func maxAgeOf(cacheControl string) time.Duration {
 	found := maxAge.FindStringSubmatch(cacheControl)
 	if found == nil {

@@ -1,6 +1,7 @@
 package poll
 
 import (
+	"context"
 	"slices"
 	"time"
 )
@@ -14,7 +15,7 @@ const margin = 2 * time.Minute // how late a meeting may appear in the list, com
 // machine's clock does not matter.
 type Discovery[M any] struct {
 	p     *Poller[M]
-	news  chan News[M] // holds one
+	news  chan news[M] // holds one
 	known map[string]bool
 	since time.Time // a meeting created before is not new
 
@@ -23,25 +24,32 @@ type Discovery[M any] struct {
 	old     time.Time // a meeting that has not changed since then ends a reading
 }
 
-// News are meetings that the Discovery has not found before, or why it has ended: the service rejects the list or the key.
-type News[M any] struct {
-	Found []Snapshot[M]
-	Err   error
+type news[M any] struct {
+	found []Snapshot[M]
+	err   error // the last news
 }
 
 // Discover finds meetings created at or after since.
 func (p *Poller[M]) Discover(since time.Time) *Discovery[M] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	d := &Discovery[M]{p: p, news: make(chan News[M], 1), known: make(map[string]bool), since: since, old: since.Add(-margin)}
+	d := &Discovery[M]{p: p, news: make(chan news[M], 1), known: make(map[string]bool), since: since, old: since.Add(-margin)}
 	p.discoveries = append(p.discoveries, d)
 	p.plan.began = -never // so that the next sweep begins as soon as possible
 	p.run()
 	return d
 }
 
-// C returns the channel of news. It holds one, with all that was not received before.
-func (d *Discovery[M]) C() <-chan News[M] { return d.news }
+// Next returns meetings that it has not returned before. It fails if ctx is done, or, maybe with the last meetings, if the
+// service rejects the list or the key.
+func (d *Discovery[M]) Next(ctx context.Context) ([]Snapshot[M], error) {
+	select {
+	case n := <-d.news:
+		return n.found, n.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
 
 // Cancel ends the discovery.
 func (d *Discovery[M]) Cancel() {
@@ -51,11 +59,11 @@ func (d *Discovery[M]) Cancel() {
 	d.p.run()
 }
 
-// publish adds to the news. Only the Poller sends, with its lock held, so this never blocks.
-func (d *Discovery[M]) publish(n News[M]) {
+// publish adds to what Next returns. Only the Poller sends, with its lock held, so this never blocks.
+func (d *Discovery[M]) publish(n news[M]) {
 	select {
 	case old := <-d.news:
-		n.Found = append(old.Found, n.Found...)
+		n.found = append(old.found, n.found...)
 	default:
 	}
 	d.news <- n
@@ -64,33 +72,38 @@ func (d *Discovery[M]) publish(n News[M]) {
 // endDiscoveries ends all of them with an error.
 func (p *Poller[M]) endDiscoveries(err error) {
 	for _, d := range p.discoveries {
-		d.publish(News[M]{Err: err})
+		d.publish(news[M]{err: err})
 	}
 	p.discoveries = nil
 }
 
-// see shows it a page of a sweep. It returns the meetings that are new to it, and whether it wants the next page.
-func (d *Discovery[M]) see(page []Snapshot[M], first, last bool) (found []Snapshot[M], more bool) {
+// see shows it a page of a sweep. It returns how many unfinished meetings are new to it, and whether it wants the next page.
+func (d *Discovery[M]) see(page []Snapshot[M], first, last bool) (unfinished int, more bool) {
 	if first {
 		d.reading, d.latest = true, time.Time{}
 	}
+	var found []Snapshot[M]
 	unchanged := false
 	for _, s := range page {
 		if !d.known[s.ID] && !s.Created.Before(d.since) {
 			d.known[s.ID] = true
+			d.p.meeting(s.ID) // its snapshot is kept, so that a wait can begin with it
 			found = append(found, s)
+			if !s.Final {
+				unfinished++
+			}
 		}
 		changed := latest(s.Created, s.Updated)
 		unchanged = unchanged || changed.Before(d.old)
 		d.latest = latest(d.latest, changed)
 	}
 	if len(found) > 0 {
-		d.publish(News[M]{Found: found})
+		d.publish(news[M]{found: found})
 	}
 	if d.reading && (last || unchanged && len(found) == 0) {
 		d.reading, d.old = false, latest(d.old, d.latest.Add(-margin))
 	}
-	return found, d.reading
+	return unfinished, d.reading
 }
 
 func latest(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

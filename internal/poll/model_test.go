@@ -69,7 +69,7 @@ func (m *model) join(w *watch) {
 	if !w.awaited {
 		w.patient = time.Duration(m.random(2)*m.random(600)) * time.Second
 	}
-	m.plan.join(w, m.now, w.seen > 0 && m.now-w.seen < interval, m.random(2) == 0)
+	m.plan.join(w, m.now, w.seen > 0 && m.now-w.seen < Interval, m.random(2) == 0)
 }
 
 func (m *model) leave(w *watch) {
@@ -79,7 +79,7 @@ func (m *model) leave(w *watch) {
 	if m.plan.leave(w); m.awaited == 0 {
 		m.plan.stop()
 		for _, w := range m.getting { // as the Poller does
-			w.getting, w.free = false, m.now+interval
+			w.getting, w.free = false, m.now+Interval
 		}
 		for _, w := range m.watches {
 			w.held = false
@@ -105,7 +105,7 @@ func (m *model) decide() {
 		m.sentAt = m.now
 	case do.get != nil:
 		at, polled := m.polled[do.get]
-		m.demand(do.get.awaited && (!polled || m.now-at >= interval), do.get, "is polled too early")
+		m.demand(do.get.awaited && (!polled || m.now-at >= Interval), do.get, "is polled too early")
 		m.getting = append(m.getting, do.get)
 	default:
 		idle := len(m.getting) == 0 && !m.reading && m.awaited > 0
@@ -156,7 +156,7 @@ func (m *model) endPage(failure func() *Failure) {
 	next := []string{"", "next"}[min(1, m.random(8))]
 	m.plan.pageRead(m.now, m.sentAt, page, m.random(3), next, m.random(9) == 0)
 	for w, before := range due {
-		m.demand(!w.awaited || w.due >= min(before, m.now+interval), w, "is not put off by a page")
+		m.demand(!w.awaited || w.due >= min(before, m.now+Interval), w, "is not put off by a page")
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	interval  = 30*time.Second + time.Millisecond/2 // between two GETs of a meeting; the rest is for inexact clocks
-	maxAsked  = 5 * time.Minute                     // the longest max-age or Retry-After that is obeyed
+	Interval  = 30*time.Second + time.Millisecond/2 // between two GETs of a meeting; the rest is for inexact clocks
+	MaxAsked  = 5 * time.Minute                     // the longest max-age or Retry-After that is obeyed
+	Hopeless  = 10 * time.Minute                    // of failures that may pass, and of nothing else, end a wait
 	maxPause  = 30 * time.Second                    // the longest pause in an outage
-	hopeless  = 10 * time.Minute                    // of failures that may pass, and of nothing else, end a wait
 	steady    = 330                                 // so many requests fit into one interval; more make cycles longer
 	leastPace = 8                                   // requests a second that are always allowed
 	maxPolls  = 32                                  // GETs under way at a time
@@ -130,7 +130,7 @@ func (p *plan) requests() int {
 func (p *plan) cycle() time.Duration { return cycleOf(p.requests()) }
 
 func cycleOf(requests int) time.Duration {
-	return time.Duration(float64(interval) * math.Sqrt(max(1, float64(requests)/steady)))
+	return time.Duration(float64(Interval) * math.Sqrt(max(1, float64(requests)/steady)))
 }
 
 // decision is the request to make now: a GET, a page, or neither.
@@ -172,7 +172,7 @@ func (p *plan) decide(now time.Duration) decision {
 func (p *plan) got(w *watch, now, sentAt, maxAge time.Duration) {
 	p.take(w)
 	p.streak = 0
-	w.free = max(w.free, now+min(max(interval, maxAge), maxAsked))
+	w.free = max(w.free, now+min(max(Interval, maxAge), MaxAsked))
 	if sentAt >= w.urgent {
 		w.urgent = 0
 	}
@@ -202,7 +202,7 @@ func (p *plan) getEnded(w *watch, now time.Duration) {
 // getFailed records the failure of a GET, after getEnded. It ends the wait if the service rejects the request, or if failures
 // that are not transient have lasted too long, without a good response about the meeting.
 func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
-	delay := interval << min(w.failed, 4) // longer each time, so that one bad meeting takes nothing from the others
+	delay := Interval << min(w.failed, 4) // longer each time, so that one bad meeting takes nothing from the others
 	switch f.Kind {
 	case RateLimited: // the service has not looked at the request, so it stays due
 		if p.limited { // not only the list is limited
@@ -210,7 +210,7 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 		}
 		return false
 	case Rejected: // an answer about the meeting, which counts as a poll
-		p.streak, w.free = 0, max(w.free, now+interval)
+		p.streak, w.free = 0, max(w.free, now+Interval)
 		return true
 	case Transient:
 		p.failed(now, f.RetryAfter)
@@ -219,20 +219,20 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 		if w.passing == 0 {
 			w.passing = now
 		}
-		ends = now-w.passing >= hopeless
+		ends = now-w.passing >= Hopeless
 	}
 	p.take(w)
 	w.failed++
 	w.held = false
-	w.free = now + max(interval, min(f.RetryAfter, maxAsked))
-	p.put(w, max(w.free, now+min(delay, maxAsked)))
+	w.free = now + max(Interval, min(f.RetryAfter, MaxAsked))
+	p.put(w, max(w.free, now+min(delay, MaxAsked)))
 	return ends
 }
 
 // failed records the failure of a request. Several in a row are an outage: then requests pause, longer after each failure.
 func (p *plan) failed(now, retryAfter time.Duration) {
 	if p.streak++; p.streak >= several {
-		p.until = now + max(backoff(p.streak-several, maxPause), min(retryAfter, maxAsked))
+		p.until = now + max(backoff(p.streak-several, maxPause), min(retryAfter, MaxAsked))
 	}
 }
 

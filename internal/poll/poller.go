@@ -88,8 +88,8 @@ type Poller[M any] struct {
 // meeting is a meeting with the subscriptions that await it.
 type meeting[M any] struct {
 	watch
-	last    Snapshot[M] // none if it has no ID
-	trouble error       // the failure of its last GET
+	last    Snapshot[M]
+	trouble error // the failure of its last GET
 	subs    []*Subscription[M]
 }
 
@@ -141,11 +141,11 @@ func (p *Poller[M]) stop() {
 	}
 	p.cancel()
 	p.timer.Stop()
-	p.ctx, p.unsent = nil, 0
+	p.ctx, p.unsent, p.trouble = nil, 0, nil
 	p.plan.stop()
 	for _, m := range p.meetings {
 		if m.getting {
-			m.getting, m.free = false, p.now()+interval
+			m.getting, m.free = false, p.now()+Interval
 		}
 		m.held = false
 	}
@@ -214,7 +214,10 @@ func (p *Poller[M]) record(do decision, r response[M]) {
 	case f == nil:
 		p.got(m, r.shown[0])
 	case f.Kind == KeyRejected:
-		p.endAll(f.Err)
+		for _, m := range p.meetings {
+			p.end(m, f.Err)
+		}
+		p.endDiscoveries(f.Err)
 	case do.page:
 		p.plan.pageFailed(p.now(), f)
 		if f.Kind == Rejected && do.cursor == atTheTop {
@@ -245,14 +248,6 @@ func (p *Poller[M]) end(m *meeting[M], err error) {
 	}
 }
 
-// endAll ends all waits and discoveries with an error.
-func (p *Poller[M]) endAll(err error) {
-	for _, m := range p.meetings {
-		p.end(m, err)
-	}
-	p.endDiscoveries(err)
-}
-
 // pageRead publishes the snapshots of a page. A snapshot that is older than the last one does not count.
 func (p *Poller[M]) pageRead(cursor string, r response[M]) {
 	if r.next == cursor { // the list never ends: take that for its end
@@ -260,14 +255,8 @@ func (p *Poller[M]) pageRead(cursor string, r response[M]) {
 	}
 	unfinished, more := 0, false
 	for _, d := range p.discoveries {
-		found, wants := d.see(r.shown, cursor == atTheTop, r.next == "")
-		more = more || wants
-		for _, s := range found {
-			p.meeting(s.ID) // its snapshot is kept, so that a wait can begin with it
-			if !s.Final {
-				unfinished++
-			}
-		}
+		n, wants := d.see(r.shown, cursor == atTheTop, r.next == "")
+		unfinished, more = unfinished+n, more || wants
 	}
 	var shown []*watch
 	for _, s := range r.shown {
@@ -311,7 +300,7 @@ func (p *Poller[M]) Subscribe(id string, patient bool) *Subscription[M] {
 	m := p.meeting(id)
 	s := &Subscription[M]{p: p, m: m, patient: patient, updates: make(chan Update[M], 1)}
 	m.subs = append(m.subs, s)
-	known := m.seen > 0 && now-m.seen < interval && m.urgent == 0
+	known := m.seen > 0 && now-m.seen < Interval && m.urgent == 0
 	if known {
 		s.news(Update[M]{Snapshot: m.last})
 	}
@@ -337,21 +326,21 @@ func (s *Subscription[M]) Cancel() error {
 	p, m := s.p, s.m
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i := slices.Index(m.subs, s); i >= 0 {
-		if m.subs = slices.Delete(m.subs, i, i+1); len(m.subs) == 0 {
-			p.plan.leave(&m.watch)
-			p.run()
-		}
+	err := cmp.Or(m.trouble, p.trouble)
+	m.subs = slices.DeleteFunc(m.subs, func(x *Subscription[M]) bool { return x == s })
+	if m.awaited && len(m.subs) == 0 {
+		p.plan.leave(&m.watch)
+		p.run()
 	}
-	return cmp.Or(m.trouble, p.trouble)
+	return err
 }
 
 // meeting returns the meeting with this id. It forgets, now and then, those that nobody needs any more.
 func (p *Poller[M]) meeting(id string) *meeting[M] {
-	if now := p.now(); now > p.forgot+interval {
+	if now := p.now(); now > p.forgot+Interval {
 		p.forgot = now
 		maps.DeleteFunc(p.meetings, func(_ string, m *meeting[M]) bool {
-			return !m.awaited && !m.getting && max(m.free, m.seen+interval) < now
+			return !m.awaited && !m.getting && max(m.free, m.seen+Interval) < now
 		})
 	}
 	m := p.meetings[id]
@@ -366,7 +355,7 @@ func (p *Poller[M]) meeting(id string) *meeting[M] {
 // one for audio. A snapshot that is older than the last one counts for nothing, so that no status goes back.
 func (p *Poller[M]) publish(m *meeting[M], s Snapshot[M]) bool {
 	order := s.Updated.Compare(m.last.Updated)
-	if m.last.ID != "" && (order < 0 || order == 0 && s.SentAt.Before(m.last.SentAt)) {
+	if order < 0 || order == 0 && s.SentAt.Before(m.last.SentAt) {
 		return false
 	}
 	m.last, m.trouble = s, nil

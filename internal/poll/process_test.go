@@ -142,14 +142,13 @@ func (p *process) follow(ctx context.Context, since time.Time) {
 	defer d.Cancel()
 	met := map[string]bool{}
 	for {
-		select {
-		case <-ctx.Done():
+		found, err := d.Next(ctx)
+		if err != nil {
 			return
-		case news := <-d.C():
-			for _, s := range news.Found {
-				if p.discovered(s, met) {
-					go p.through(ctx, p.byID[s.ID])
-				}
+		}
+		for _, s := range found {
+			if p.discovered(s, met) {
+				go p.through(ctx, p.byID[s.ID])
 			}
 		}
 	}

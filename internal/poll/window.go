@@ -43,24 +43,20 @@ type sweep struct {
 
 // nextPage returns when the next page may be requested. It begins sweeps.
 func (p *plan) nextPage(now time.Duration) time.Duration {
-	switch {
-	case p.reading:
-		return never
-	case p.sweep != nil:
-		return p.retryAt
-	}
 	at := max(p.retryAt, p.sweepAt())
-	if at <= now {
+	if p.sweep == nil && at <= now {
 		p.sweep, p.began, p.joined = new(sweep), now, 0
 	}
 	return at
 }
 
-// sweepAt returns when the next sweep begins, or never if it would be in vain. While no meeting is held, a sweep before the
-// first GET is due would save nothing. A crowd need not wait for the next cycle.
+// sweepAt returns when a sweep begins or goes on, or never if it would be in vain. A crowd need not wait for the next cycle.
+// While no meeting is held, a sweep before the first GET is due would save nothing.
 func (p *plan) sweepAt() time.Duration {
 	switch {
-	case p.joined >= crowd:
+	case p.reading:
+		return never
+	case p.sweep != nil || p.joined >= crowd:
 		return p.began
 	case p.held > 0 || p.followed:
 		return p.began + p.cycle()
@@ -139,7 +135,7 @@ func (p *plan) pageFailed(now time.Duration, f *Failure) {
 	default:
 		p.failed(now, 0) // a Retry-After of the list must not stop GETs
 	}
-	p.retryAt = now + max(delay, min(f.RetryAfter, maxAsked))
+	p.retryAt = now + max(delay, min(f.RetryAfter, MaxAsked))
 	if p.fails >= enough {
 		p.endSweep(now)
 	}
