@@ -93,12 +93,10 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 	}
 }
 
-// retryFollowed is how long Follow waits before it yields a meeting again whose error may pass.
-const retryFollowed = 10 * time.Minute
-
-// followOne waits for one meeting and yields it. It stops the loop if the service rejects the key.
+// followOne waits for one meeting and yields it, and again ten minutes after an error that may pass. It
+// stops the loop if the service rejects the key.
 func (s *MeetingsService) followOne(ctx context.Context, l *loop, m *Meeting, g goal, skip func(*Meeting) bool) {
-	for again := true; again; again = rest.Sleep(ctx, retryFollowed) == nil {
+	for again := true; again; again = rest.Sleep(ctx, 10*time.Minute) == nil {
 		skipped := false
 		if !l.do(func() { skipped = skip != nil && skip(m) }) || skipped {
 			return
@@ -106,12 +104,10 @@ func (s *MeetingsService) followOne(ctx context.Context, l *loop, m *Meeting, g 
 		r := &Result{MeetingID: m.ID, Meeting: m}
 		err := s.waitAndFetch(ctx, r, g)
 		switch e, _ := errors.AsType[*Error](err); {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, errors.Is(err, ErrNotFound) && e.Operation == OpMeetingsGet: // or someone deleted the meeting
 			return
 		case KeyRejected(err):
 			l.stop(err)
-			return
-		case errors.Is(err, ErrNotFound) && e.Operation == OpMeetingsGet: // someone deleted the meeting
 			return
 		case !l.yield(r, err) || e == nil || skip == nil:
 			return

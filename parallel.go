@@ -127,9 +127,9 @@ func parallel[In any](ctx context.Context, body func(*Result, error) bool,
 	}
 }
 
-// fetch calls get until the minutes or the transcript are ready. At most eight requests of a Client
-// are under way at a time. Between two requests a fetch does not count, so meetings whose minutes are
-// never ready do not stop the others. Its times are those of the poller.
+// fetch calls get until the minutes or the transcript are ready, at intervals like the poller's. At most
+// eight requests of a Client are under way at a time. Between two requests a fetch does not count, so
+// meetings whose minutes are never ready do not stop the others.
 func fetch[T any](ctx context.Context, c *core, m *Meeting, get func(context.Context) (T, error)) (T, error) {
 	for began := time.Now(); ; {
 		out, err := inSlot(ctx, c.fetches, get)
@@ -137,9 +137,8 @@ func fetch[T any](ctx context.Context, c *core, m *Meeting, get func(context.Con
 			return out, nil
 		}
 		f := failureOf(err)
-		notReady := errors.Is(err, ErrMinutesNotReady) || errors.Is(err, ErrTranscriptNotReady)
 		switch {
-		case notReady, f.Kind == poll.RateLimited:
+		case errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady), f.Kind == poll.RateLimited:
 			began = time.Now()
 		case ctx.Err() != nil, f.Kind == poll.Transient:
 		case f.Kind != poll.Passing, time.Since(began) >= poll.Hopeless:

@@ -105,12 +105,9 @@ type goal struct {
 	patient    bool      // the wait of Follow: old meetings without audio are polled less often
 }
 
-// A snapshot is a meeting as one response showed it.
-type snapshot = poll.Snapshot[*Meeting]
-
 // judge decides whether a snapshot ends the wait. A list page may be old, so only a poll proves that
 // a meeting has no audio: then judge returns confirm.
-func (g goal) judge(s snapshot, now time.Time) (over, confirm bool, err error) {
+func (g goal) judge(s poll.Snapshot[*Meeting], now time.Time) (over, confirm bool, err error) {
 	m := s.Meeting
 	ask, audioBy := !g.askedSince.IsZero(), g.audioBy
 	if audioBy.IsZero() && g.AudioTimeout > 0 {
@@ -234,11 +231,11 @@ func (s *MeetingsService) waitAndFetch(ctx context.Context, r *Result, g goal) e
 type polled struct{ core *core }
 
 // Get asks for one meeting.
-func (p polled) Get(ctx context.Context, id string, send func() bool) (snapshot, *poll.Failure) {
+func (p polled) Get(ctx context.Context, id string, send func() bool) (poll.Snapshot[*Meeting], *poll.Failure) {
 	in := rest.Request{Operation: route.MeetingsGet, ID: id, Background: true, Send: send}
 	m, resp, err := doResponse[Meeting](ctx, p.core, in)
 	if err != nil {
-		return snapshot{}, failureOf(err)
+		return poll.Snapshot[*Meeting]{}, failureOf(err)
 	}
 	shown := snapshotOf(m)
 	shown.MaxAge = maxAgeOf(resp.Header.Get("Cache-Control"))
@@ -246,13 +243,13 @@ func (p polled) Get(ctx context.Context, id string, send func() bool) (snapshot,
 }
 
 // Page asks for one list page.
-func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]snapshot, string, *poll.Failure) {
-	params := &MeetingListParams{Limit: maxLimit, Cursor: cursor}
-	page, err := do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Background: true, Send: send})
+func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]poll.Snapshot[*Meeting], string, *poll.Failure) {
+	in := rest.Request{Operation: route.MeetingsList, Query: &MeetingListParams{Limit: maxLimit, Cursor: cursor}, Background: true, Send: send}
+	page, err := do[MeetingPage](ctx, p.core, in)
 	if err != nil {
 		return nil, "", failureOf(err)
 	}
-	shown := make([]snapshot, len(page.Meetings))
+	shown := make([]poll.Snapshot[*Meeting], len(page.Meetings))
 	for i, m := range page.Meetings {
 		shown[i] = snapshotOf(m)
 	}
@@ -261,8 +258,8 @@ func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]sn
 
 // snapshotOf returns a snapshot for the poller, which keeps m. The poller knows when it sent its own
 // requests, so it sets SentAt.
-func snapshotOf(m *Meeting) snapshot {
-	return snapshot{ID: m.ID, Final: m.Status.Final(), Idle: m.Status == StatusCreated, Meeting: m,
+func snapshotOf(m *Meeting) poll.Snapshot[*Meeting] {
+	return poll.Snapshot[*Meeting]{ID: m.ID, Final: m.Status.Final(), Idle: m.Status == StatusCreated, Meeting: m,
 		Created: m.CreatedAt.Time(), Updated: m.UpdatedAt.Time()}
 }
 

@@ -116,14 +116,8 @@ func (p *plan) stop() {
 	p.window = window{began: -never}
 }
 
-// requests returns how many requests a cycle takes.
-func (p *plan) requests() int {
-	n := len(p.due) - p.held + p.polling
-	if p.depth > 0 {
-		n += p.depth + beyond
-	}
-	return n
-}
+// requests returns how many requests a cycle takes, apart from the pages beyond the window.
+func (p *plan) requests() int { return len(p.due) - p.held + p.polling + p.depth }
 
 // cycle returns the time in which every meeting is seen once. Beyond steady, twice the requests make it √2 times longer, and
 // the pace √2 times higher: so neither the delay nor the load grows as fast as the number of meetings.
