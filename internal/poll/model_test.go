@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const perPage = 50
+
 // model drives a plan by random operations, and checks after each what must always hold.
 type model struct {
 	plan

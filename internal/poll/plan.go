@@ -159,6 +159,7 @@ func (p *plan) decide(now time.Duration) decision {
 	p.take(w)
 	w.getting = true
 	p.polling++
+	p.joined = max(0, p.joined-1)
 	return decision{get: w}
 }
 

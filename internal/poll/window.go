@@ -6,7 +6,6 @@ import (
 )
 
 const (
-	perPage  = 50 // meetings
 	pays     = 2  // a page pays if it saves so many GETs
 	beyond   = 2  // a sweep reads so many pages beyond the last one that paid
 	few      = 5  // fewer waits are not worth a page, unless one has shown them
@@ -22,7 +21,7 @@ const (
 type window struct {
 	began    time.Duration // when the latest sweep began
 	depth    int           // pages up to the last one that paid, in the last sweep that ended or in this one
-	joined   int           // newcomers since the latest sweep began
+	joined   int           // newcomers since the latest sweep began, less the GETs
 	followed bool          // a Discovery needs a sweep every cycle
 
 	sweep   *sweep // under way; nil if none is
