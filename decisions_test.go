@@ -17,9 +17,10 @@ func TestGoal_JudgesSnapshots(t *testing.T) {
 	t.Parallel()
 	created := time.Unix(1_000_000, 0)
 	at := func(after time.Duration) time.Time { return created.Add(after) }
-	ready, asked := goal{until: StatusMinutesReady}, goal{until: StatusAudioUploaded, ask: true, askedSince: at(time.Hour)}
+	until := func(s Status) goal { return goal{WaitOptions: WaitOptions{Until: s}} }
+	ready, asked := until(StatusMinutesReady), until(StatusAudioUploaded)
 	limited, processed := ready, ready
-	limited.audioTimeout, processed.audioBy = time.Hour, at(2*time.Hour)
+	limited.AudioTimeout, processed.audioBy, asked.askedSince = time.Hour, at(2*time.Hour), at(time.Hour)
 	for name, test := range map[string]struct {
 		goal    goal
 		status  Status
@@ -32,12 +33,12 @@ func TestGoal_JudgesSnapshots(t *testing.T) {
 		"early":                           {goal: ready, status: StatusTranscribing},
 		"the status":                      {goal: ready, status: StatusMinutesReady, over: true},
 		"the status, on a page":           {goal: ready, status: StatusMinutesReady, page: true, over: true},
-		"the first status":                {goal: goal{until: StatusCreated}, status: StatusCreated, over: true},
-		"a later status":                  {goal: goal{until: StatusTranscribing}, status: StatusGeneratingMinutes, over: true},
-		"an earlier status":               {goal: goal{until: StatusTranscribing}, status: StatusAudioUploaded},
-		"an unknown status":               {goal: goal{until: StatusCreated}, status: "being_translated"},
+		"the first status":                {goal: until(StatusCreated), status: StatusCreated, over: true},
+		"a later status":                  {goal: until(StatusTranscribing), status: StatusGeneratingMinutes, over: true},
+		"an earlier status":               {goal: until(StatusTranscribing), status: StatusAudioUploaded},
+		"an unknown status":               {goal: until(StatusCreated), status: "being_translated"},
 		"a failure":                       {goal: ready, status: StatusMinutesFailed, over: true, err: errAny},
-		"a failure, on a page":            {goal: goal{until: StatusCreated}, status: StatusAudioRejected, page: true, over: true, err: errAny},
+		"a failure, on a page":            {goal: until(StatusCreated), status: StatusAudioRejected, page: true, over: true, err: errAny},
 		"no audio for ever":               {goal: ready, status: StatusCreated, sent: 1000 * time.Hour},
 		"no audio yet":                    {goal: limited, status: StatusCreated, sent: time.Hour - 2*time.Second},
 		"no audio, sent before the limit": {goal: limited, status: StatusCreated, sent: time.Hour - time.Second, confirm: true},

@@ -62,7 +62,7 @@ type FollowOptions struct {
 func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(FollowOptions))
-		wait, err := (&WaitOptions{Until: o.Until, AudioTimeout: o.AudioTimeout, OnStatus: o.OnStatus}).checked()
+		wait, err := (&WaitOptions{Until: o.Until, Format: o.Format, Transcript: o.Transcript, AudioTimeout: o.AudioTimeout, OnStatus: o.OnStatus}).checked()
 		if err = cmp.Or(err, checkGiven("ctx", ctx != nil)); err != nil {
 			yield(nil, err)
 			return
@@ -70,75 +70,46 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 		if o.Since.IsZero() {
 			o.Since = time.Now().Add(-2 * time.Minute)
 		}
-		o.Since = o.Since.Truncate(time.Second) // as the service's times are
-		ctx, stop := context.WithCancel(ctx)
-		defer stop()
-		parallel(ctx, s.found(ctx, o.Since), yield, func(ctx context.Context, l *loop, in found) {
-			goal := wait.goal()
-			goal.patient, goal.onStatus = true, l.onStatus(o.OnStatus)
-			end := func(err error) {
-				l.do(func() { l.end = err })
-				stop()
+		discover := func(ctx context.Context, yield func(*Meeting) bool) error {
+			d := s.core.poller.Discover(o.Since.Truncate(time.Second)) // the service's times are in seconds
+			defer d.Cancel()
+			for {
+				found, err := d.Next(ctx)
+				for _, m := range found {
+					if !yield(m.Meeting.clone()) {
+						return nil
+					}
+				}
+				if err != nil {
+					return err
+				}
 			}
-			if in.err != nil {
-				end(in.err)
-				return
-			}
-			s.followOne(ctx, l, in.meeting, &o, goal, end)
+		}
+		parallel(ctx, yield, discover, func(ctx context.Context, l *loop, m *Meeting) {
+			g := goal{WaitOptions: wait, patient: true}
+			g.OnStatus = l.onStatus(o.OnStatus)
+			s.followOne(ctx, l, m, g, o.Skip)
 		})
 	}
 }
 
-// found is a meeting that Follow has found, or why it cannot find others.
-type found struct {
-	meeting *Meeting
-	err     error
-}
-
-// found yields the meetings that the poller finds.
-func (s *MeetingsService) found(ctx context.Context, since time.Time) iter.Seq[found] {
-	return func(yield func(found) bool) {
-		f := s.core.poller.Follow(since)
-		defer f.Cancel()
-		for {
-			shown, err := f.Next(ctx)
-			for _, m := range shown {
-				if !yield(found{meeting: m.Meeting.clone()}) {
-					return
-				}
-			}
-			if err != nil {
-				_ = ctx.Err() != nil || yield(found{err: err})
-				return
-			}
-		}
-	}
-}
-
-// retryFollowed is how long Follow waits before it yields a meeting again whose error may pass.
-const retryFollowed = 10 * time.Minute
-
-// followOne waits for one meeting and yields it. It calls end if the service rejected the key.
-func (s *MeetingsService) followOne(ctx context.Context, l *loop, m *Meeting, o *FollowOptions, g goal, end func(error)) {
-	for {
+// followOne waits for one meeting and yields it, and again ten minutes after an error that may pass. It
+// stops the loop if the service rejects the key.
+func (s *MeetingsService) followOne(ctx context.Context, l *loop, m *Meeting, g goal, skip func(*Meeting) bool) {
+	for again := true; again; again = rest.Sleep(ctx, 10*time.Minute) == nil {
 		skipped := false
-		if !l.do(func() { skipped = o.Skip != nil && o.Skip(m) }) || skipped {
+		if !l.do(func() { skipped = skip != nil && skip(m) }) || skipped {
 			return
 		}
 		r := &Result{MeetingID: m.ID, Meeting: m}
-		err := s.waitAndFetch(ctx, r, g, o.Format, o.Transcript)
+		err := s.waitAndFetch(ctx, r, g)
 		switch e, _ := errors.AsType[*Error](err); {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, errors.Is(err, ErrNotFound) && e.Operation == OpMeetingsGet: // or someone deleted the meeting
 			return
 		case KeyRejected(err):
-			end(err)
+			l.stop(err)
 			return
-		case errors.Is(err, ErrNotFound) && e.Operation == OpMeetingsGet: // someone deleted the meeting
-			return
-		case !l.yield(r, err) || e == nil || o.Skip == nil:
-			return
-		}
-		if rest.Sleep(ctx, retryFollowed) != nil {
+		case !l.yield(r, err) || e == nil || skip == nil:
 			return
 		}
 	}

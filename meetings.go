@@ -388,7 +388,7 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 	resp, err := s.core.request(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id})
 	if err == nil || resp != nil && resp.MayHaveTakenEffect {
-		s.core.poller.Changed(id) // its waits find out by a GET
+		s.core.poller.Ask(id, true) // its waits find out by a GET
 	}
 	if errors.Is(err, ErrNotFound) && resp.MayHaveTakenEffect {
 		return nil // an earlier attempt deleted it, and its response was lost
@@ -430,7 +430,7 @@ func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string)
 	if err != nil {
 		return nil, nil, err
 	}
-	c.poller.Changed(id)
+	c.poller.Ask(id, true)
 	target.Method = cmp.Or(target.Method, http.MethodPut) // the default of the API reference
 	return target, resp, nil
 }

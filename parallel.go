@@ -1,9 +1,9 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"iter"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/poll"
@@ -14,9 +14,10 @@ import (
 // meeting runs on a goroutine of its own, but results and callbacks must not: they touch the caller's
 // variables, which the loop's body uses, too. So the work sends them to the loop's goroutine.
 type loop struct {
-	body  func(*Result, error) bool
-	calls chan func()
-	over  chan struct{} // closed when nobody receives from calls any more
+	body   func(*Result, error) bool
+	calls  chan func()
+	over   chan struct{} // closed when nobody receives from calls any more
+	cancel func()        // ends all work
 
 	left bool  // the body has left the loop; belongs to the loop's goroutine
 	end  error // why the whole loop ends; belongs to the loop's goroutine
@@ -55,14 +56,24 @@ func (l *loop) onStatus(f func(*Meeting)) func(*Meeting) {
 	return func(m *Meeting) { l.do(func() { f(m) }) }
 }
 
-// parallel calls work for each input, each on a goroutine of its own, until all work has ended. If
-// the body leaves the loop, parallel cancels the work and waits for it. When ctx is done, or after
-// loop.end is set, parallel reads no further input, and at the end it yields a nil Result with the
-// reason.
-func parallel[In any](ctx context.Context, inputs iter.Seq[In], body func(*Result, error) bool, work func(context.Context, *loop, In)) {
-	l := &loop{body: body, calls: make(chan func()), over: make(chan struct{})}
-	working, cancel := context.WithCancel(ContextWithResponse(ctx, nil)) // one Response cannot hold those of concurrent requests
-	ended, running := make(chan struct{}), 0
+// stop ends the whole loop, and all work, with an error.
+func (l *loop) stop(err error) {
+	l.do(func() {
+		l.end = err
+		l.cancel()
+	})
+}
+
+// parallel calls work for each input, each on a goroutine of its own, until all work has ended. inputs
+// runs on another goroutine, because it may block; its error stops the loop. If the body leaves the
+// loop, parallel cancels the work and waits for it. When ctx is done, or after loop.end is set, parallel
+// reads no further input, and at the end it yields a nil Result with the reason.
+func parallel[In any](ctx context.Context, body func(*Result, error) bool,
+	inputs func(ctx context.Context, yield func(In) bool) error, work func(context.Context, *loop, In),
+) {
+	ctx, cancel := context.WithCancel(ContextWithResponse(ctx, nil)) // one Response cannot hold those of concurrent requests
+	l := &loop{body: body, calls: make(chan func()), over: make(chan struct{}), cancel: cancel}
+	read, ended, running := make(chan In), make(chan struct{}), 0
 	defer func() {
 		cancel()
 		close(l.over)
@@ -70,7 +81,24 @@ func parallel[In any](ctx context.Context, inputs iter.Seq[In], body func(*Resul
 			<-ended
 		}
 	}()
-	next, done := background(working, inputs), ctx.Done()
+	go func() {
+		err := inputs(ctx, func(in In) bool {
+			select {
+			case read <- in:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		})
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			l.stop(err)
+		default:
+			close(read)
+		}
+	}()
+	next, done := read, ctx.Done()
 	for !l.left && (next != nil || running > 0) {
 		select {
 		case in, more := <-next:
@@ -81,17 +109,14 @@ func parallel[In any](ctx context.Context, inputs iter.Seq[In], body func(*Resul
 			running++
 			go func() {
 				defer func() { ended <- struct{}{} }()
-				work(working, l, in)
+				work(ctx, l, in)
 			}()
 		case call := <-l.calls:
 			call()
 		case <-ended:
 			running--
 		case <-done:
-			next, done = nil, nil
-			if l.end == nil {
-				l.end = rest.WithCause(ctx, nil)
-			}
+			done, l.end = nil, cmp.Or(l.end, rest.WithCause(ctx, nil))
 		}
 		if l.end != nil {
 			next = nil
@@ -102,35 +127,9 @@ func parallel[In any](ctx context.Context, inputs iter.Seq[In], body func(*Resul
 	}
 }
 
-// background reads seq on another goroutine, because seq may block. It closes the channel at the end
-// of seq, unless ctx is done first.
-func background[T any](ctx context.Context, seq iter.Seq[T]) <-chan T {
-	next := make(chan T)
-	go func() {
-		for v := range seq {
-			select {
-			case next <- v:
-			case <-ctx.Done():
-				return
-			}
-		}
-		if ctx.Err() == nil {
-			close(next)
-		}
-	}()
-	return next
-}
-
-// These times limit a fetch, like the poller's requests.
-const (
-	refetchAfter  = 30 * time.Second
-	maxRetryAfter = 5 * time.Minute
-	maxForeign    = 10 * time.Minute // without a response of the service itself
-)
-
-// fetch calls get until the minutes or the transcript are ready. At most eight requests of a Client
-// are under way at a time. Between two requests a fetch does not count, so meetings whose minutes are
-// never ready do not stop the others.
+// fetch calls get until the minutes or the transcript are ready, at intervals like the poller's. At most
+// eight requests of a Client are under way at a time. Between two requests a fetch does not count, so
+// meetings whose minutes are never ready do not stop the others.
 func fetch[T any](ctx context.Context, c *core, m *Meeting, get func(context.Context) (T, error)) (T, error) {
 	for began := time.Now(); ; {
 		out, err := inSlot(ctx, c.fetches, get)
@@ -138,16 +137,15 @@ func fetch[T any](ctx context.Context, c *core, m *Meeting, get func(context.Con
 			return out, nil
 		}
 		f := failureOf(err)
-		notReady := errors.Is(err, ErrMinutesNotReady) || errors.Is(err, ErrTranscriptNotReady)
 		switch {
-		case notReady, f.Kind == poll.RateLimited:
+		case errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady), f.Kind == poll.RateLimited:
 			began = time.Now()
 		case ctx.Err() != nil, f.Kind == poll.Transient:
-		case f.Kind != poll.Passing, time.Since(began) >= maxForeign:
+		case f.Kind != poll.Passing, time.Since(began) >= poll.Hopeless:
 			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
 		}
-		if rest.Sleep(ctx, max(refetchAfter, min(f.RetryAfter, maxRetryAfter))) != nil {
-			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: endOf(ctx, err)}
+		if rest.Sleep(ctx, max(poll.Interval, min(f.RetryAfter, poll.MaxAsked))) != nil {
+			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: rest.WithCause(ctx, err)}
 		}
 	}
 }

@@ -73,7 +73,7 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 	return r, s.process(ctx, r, source, &o, func() {})
 }
 
-// process is Process; it calls uploaded when the meeting has audio.
+// process does the remaining steps, and calls uploaded when the meeting has audio.
 func (s *MeetingsService) process(ctx context.Context, r *Result, source Source, o *ProcessOptions, uploaded func()) error {
 	err := s.withRecording(ctx, source, func(rec Recording) error { return s.createAndUpload(ctx, r, rec, o) })
 	if err != nil {
@@ -83,16 +83,20 @@ func (s *MeetingsService) process(ctx context.Context, r *Result, source Source,
 	return s.waitProcessed(ctx, r, o)
 }
 
+// createAndUpload creates the meeting unless r has one, and uploads rec unless the meeting has audio.
 func (s *MeetingsService) createAndUpload(ctx context.Context, r *Result, rec Recording, o *ProcessOptions) error {
-	m, created, err := s.Create(ctx, r.Params)
-	if err != nil {
-		return err
+	shared := true
+	if r.Meeting == nil {
+		m, created, err := s.Create(ctx, r.Params)
+		if err != nil {
+			return err
+		}
+		r.Meeting, r.MeetingID, r.Created, shared = m, m.ID, created, r.Params.ExternalID != ""
 	}
-	r.Meeting, r.MeetingID, r.Created = m, m.ID, created
-	if m.Status != StatusCreated {
+	if r.Meeting.Status != StatusCreated {
 		return nil
 	}
-	return s.upload(ctx, m.ID, rec, o.Progress, r.Params.ExternalID != "")
+	return s.upload(ctx, r.MeetingID, rec, o.Progress, shared)
 }
 
 // Resume does the remaining steps for a meeting that exists: it uploads the recording if the meeting
@@ -117,27 +121,23 @@ func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, 
 		return nil, err
 	}
 	r := &Result{MeetingID: id}
-	m, err := s.core.look(ctx, id, time.Time{})
-	r.Meeting = cmp.Or(m, meetingIn(err))
-	if err != nil {
+	r.Meeting, err = s.core.look(ctx, id, time.Unix(0, 0)) // any response counts
+	switch {
+	case err != nil:
 		return r, err
+	case r.Meeting.Status != StatusCreated:
+		return r, s.waitProcessed(ctx, r, &o)
+	case source == nil:
+		return r, &WaitError{MeetingID: id, Meeting: r.Meeting, Err: ErrNoAudio}
 	}
-	if m.Status == StatusCreated {
-		if source == nil {
-			return r, &WaitError{MeetingID: id, Meeting: m, Err: ErrNoAudio}
-		}
-		err := s.withRecording(ctx, source, func(rec Recording) error { return s.upload(ctx, id, rec, o.Progress, true) })
-		if err != nil {
-			return r, err
-		}
-	}
-	return r, s.waitProcessed(ctx, r, &o)
+	return r, s.process(ctx, r, source, &o, func() {})
 }
 
 // waitProcessed waits after the upload, and fetches the minutes and the transcript.
 func (s *MeetingsService) waitProcessed(ctx context.Context, r *Result, o *ProcessOptions) error {
-	g := goal{until: o.Until, audioBy: time.Now().Add(o.AudioTimeout), onStatus: o.OnStatus}
-	return s.waitAndFetch(ctx, r, g, o.Format, o.Transcript)
+	g := goal{audioBy: time.Now().Add(o.AudioTimeout)}
+	g.Until, g.Format, g.Transcript, g.OnStatus = o.Until, o.Format, o.Transcript, o.OnStatus
+	return s.waitAndFetch(ctx, r, g)
 }
 
 // Job is one recording for [MeetingsService.ProcessAll].
@@ -172,12 +172,24 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			yield(nil, err)
 			return
 		}
-		ctx, cancel := context.WithCancel(ctx) // ends admitted when the body leaves the loop
-		defer cancel()
 		room := make(chan struct{}, cap(s.core.slots)) // a token for each job before the end of its upload
-		parallel(ctx, admitted(ctx, jobs, room), yield, func(ctx context.Context, l *loop, job Job) {
+		inputs := func(ctx context.Context, yield func(Job) bool) error {
+			room <- struct{}{} // for the first job
+			jobs(func(job Job) bool {
+				if !yield(job) {
+					return false
+				}
+				select {
+				case room <- struct{}{}: // for the next job
+					return true
+				case <-ctx.Done():
+					return false
+				}
+			})
+			return nil
+		}
+		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, job Job) {
 			uploaded := sync.OnceFunc(func() { <-room })
-			defer uploaded()
 			r, opts := &Result{Params: job.Params}, o
 			if job.Progress != nil {
 				opts.Progress = job.Progress
@@ -189,22 +201,5 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			uploaded()
 			l.yield(r, err)
 		})
-	}
-}
-
-// admitted yields the next job when there is room for it.
-func admitted(ctx context.Context, jobs iter.Seq[Job], room chan struct{}) iter.Seq[Job] {
-	return func(yield func(Job) bool) {
-		room <- struct{}{}
-		for job := range jobs {
-			if !yield(job) {
-				return
-			}
-			select {
-			case room <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-		}
 	}
 }

@@ -119,7 +119,7 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 			return u.failure(ctx, err)
 		}
 	}
-	c.poller.Changed(id)
+	c.poller.Ask(id, true)
 	return nil
 }
 

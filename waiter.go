@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
+	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // WaitOptions configures a wait. A nil pointer or a zero field selects the default.
@@ -60,7 +62,11 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), s.core.checkID("id", id)); err != nil {
 		return nil, err
 	}
-	return s.core.wait(ctx, id, o.goal())
+	m, err := s.core.wait(ctx, id, goal{WaitOptions: o})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // WaitForMinutes waits until the minutes are ready, like [MeetingsService.Wait], and returns them in
@@ -91,52 +97,40 @@ func (o *WaitOptions) checked() (WaitOptions, error) {
 	return opts, nil
 }
 
-func (o *WaitOptions) goal() goal {
-	return goal{until: o.Until, audioTimeout: o.AudioTimeout, onStatus: o.OnStatus}
-}
-
 // goal is what a wait waits for.
 type goal struct {
-	until        Status
-	audioTimeout time.Duration // after Meeting.CreatedAt; 0: no limit
-	audioBy      time.Time     // if not zero, replaces audioTimeout
-	ask          bool          // the answer to a poll that was sent at or after askedSince ends the wait, too
-	askedSince   time.Time
-	onStatus     func(*Meeting)
-	patient      bool // the wait of Follow: old meetings without audio are polled less often
+	WaitOptions
+	audioBy    time.Time // if not zero, replaces AudioTimeout
+	askedSince time.Time // if not zero, the answer to a poll that was sent then or later ends the wait, too
+	patient    bool      // the wait of Follow: old meetings without audio are polled less often
 }
-
-// A snapshot is a meeting as one response showed it.
-type snapshot = poll.Snapshot[*Meeting]
 
 // judge decides whether a snapshot ends the wait. A list page may be old, so only a poll proves that
 // a meeting has no audio: then judge returns confirm.
-func (g goal) judge(s snapshot, now time.Time) (over, confirm bool, err error) {
+func (g goal) judge(s poll.Snapshot[*Meeting], now time.Time) (over, confirm bool, err error) {
 	m := s.Meeting
-	audioBy := g.audioBy
-	if audioBy.IsZero() && g.audioTimeout > 0 {
-		audioBy = m.CreatedAt.Time().Add(g.audioTimeout)
+	ask, audioBy := !g.askedSince.IsZero(), g.audioBy
+	if audioBy.IsZero() && g.AudioTimeout > 0 {
+		audioBy = m.CreatedAt.Time().Add(g.AudioTimeout)
 	}
 	switch {
 	case m.Status.Failed():
 		return true, false, &MeetingFailedError{MeetingID: m.ID, Status: m.Status, Meeting: m}
-	case m.Status.rank() >= g.until.rank():
-		return true, false, nil
-	case g.ask && !s.Page && !s.SentAt.Before(g.askedSince):
+	case m.Status.rank() >= g.Until.rank(), ask && !s.Page && !s.SentAt.Before(g.askedSince):
 		return true, false, nil
 	case m.Status != StatusCreated || audioBy.IsZero() || now.Before(audioBy):
-		return false, g.ask, nil
+		return false, ask, nil
 	case s.Page || s.SentAt.Before(audioBy):
 		return false, true, nil
 	}
 	return true, false, &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
 }
 
-// wait blocks until judge or the poller ends the wait, or ctx is done.
-func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
-	var last *Meeting
+// wait blocks until judge or the poller ends the wait, or ctx is done. It returns the meeting as last
+// seen, even with an error.
+func (c *core) wait(ctx context.Context, id string, g goal) (last *Meeting, err error) {
 	if ctx.Err() != nil {
-		return nil, &WaitError{MeetingID: id, Err: endOf(ctx, nil)}
+		return nil, &WaitError{MeetingID: id, Err: rest.WithCause(ctx, nil)}
 	}
 	sub := c.poller.Subscribe(id, g.patient)
 	defer func() { _ = sub.Cancel() }() // its error only matters when ctx is done
@@ -145,27 +139,25 @@ func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
 		select {
 		case u = <-sub.C():
 		case <-ctx.Done():
-			return nil, &WaitError{MeetingID: id, Meeting: last, Err: endOf(ctx, sub.Cancel())}
+			return last, &WaitError{MeetingID: id, Meeting: last, Err: rest.WithCause(ctx, sub.Cancel())}
 		}
 		if u.Snapshot.Meeting != nil {
 			m := u.Snapshot.Meeting.clone()
 			changed := last == nil || last.Status != m.Status
 			u.Snapshot.Meeting, last = m, m
-			if changed && g.onStatus != nil {
-				g.onStatus(m)
+			if changed && g.OnStatus != nil {
+				g.OnStatus(m)
 			}
 		}
 		if u.Err != nil {
-			return nil, &WaitError{MeetingID: id, Meeting: last, Err: u.Err}
+			return last, &WaitError{MeetingID: id, Meeting: last, Err: u.Err}
 		}
 		over, confirm, err := g.judge(u.Snapshot, time.Now())
-		switch {
-		case err != nil:
-			return nil, err
-		case over:
-			return last, nil
-		case confirm:
-			sub.Confirm()
+		if over {
+			return last, err
+		}
+		if confirm {
+			c.poller.Ask(id, false)
 		}
 	}
 }
@@ -173,17 +165,7 @@ func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
 // look returns the meeting as a poll shows it that was sent at or after since. A response that is
 // already there counts if it is not older than that.
 func (c *core) look(ctx context.Context, id string, since time.Time) (*Meeting, error) {
-	g := goal{until: StatusAudioUploaded, askedSince: since, ask: true}
-	return c.wait(ctx, id, g)
-}
-
-// endOf returns the error of a context that is done, joined with trouble, if any.
-func endOf(ctx context.Context, trouble error) error {
-	end := rest.WithCause(ctx, nil)
-	if trouble == nil {
-		return end
-	}
-	return fmt.Errorf("%w; before that: %w", end, trouble)
+	return c.wait(ctx, id, goal{WaitOptions: WaitOptions{Until: StatusAudioUploaded}, askedSince: since})
 }
 
 // WaitAll waits for many meetings, each like [MeetingsService.Wait], and yields each when its wait
@@ -209,58 +191,119 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 			yield(nil, err)
 			return
 		}
-		parallel(ctx, unique(ids), yield, func(ctx context.Context, l *loop, id string) {
-			g, r := o.goal(), &Result{MeetingID: id}
-			g.onStatus = l.onStatus(o.OnStatus)
-			err := s.core.checkID("ids", id)
-			if err == nil {
-				err = s.waitAndFetch(ctx, r, g, o.Format, o.Transcript)
-			} else {
-				err = &WaitError{MeetingID: id, Err: err}
+		seen := make(map[string]bool)
+		inputs := func(_ context.Context, yield func(string) bool) error {
+			ids(func(id string) bool {
+				repeated := seen[id]
+				seen[id] = true
+				return repeated || yield(id)
+			})
+			return nil
+		}
+		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, id string) {
+			g, r := goal{WaitOptions: o}, &Result{MeetingID: id}
+			g.OnStatus = l.onStatus(o.OnStatus)
+			if err := s.core.checkID("ids", id); err != nil {
+				l.yield(r, &WaitError{MeetingID: id, Err: err})
+				return
 			}
-			l.yield(r, err)
+			l.yield(r, s.waitAndFetch(ctx, r, g))
 		})
 	}
 }
 
-// unique leaves out what seq has yielded before.
-func unique(seq iter.Seq[string]) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		seen := make(map[string]struct{})
-		for v := range seq {
-			if _, repeated := seen[v]; repeated {
-				continue
-			}
-			seen[v] = struct{}{}
-			if !yield(v) {
-				return
-			}
-		}
-	}
-}
-
 // waitAndFetch waits for r.MeetingID. If the goal is minutes_ready, it fetches the minutes, and the
-// transcript if transcript is set.
-func (s *MeetingsService) waitAndFetch(ctx context.Context, r *Result, g goal, format Format, transcript bool) error {
+// transcript if Transcript is set.
+func (s *MeetingsService) waitAndFetch(ctx context.Context, r *Result, g goal) error {
 	m, err := s.core.wait(ctx, r.MeetingID, g)
-	r.Meeting = cmp.Or(m, meetingIn(err), r.Meeting)
-	if err != nil || g.until != StatusMinutesReady {
+	r.Meeting = cmp.Or(m, r.Meeting)
+	if err != nil || g.Until != StatusMinutesReady {
 		return err
 	}
-	r.Minutes, err = fetch(ctx, s.core, m, func(ctx context.Context) (*Minutes, error) { return s.Minutes(ctx, m.ID, format) })
-	if err == nil && transcript {
+	r.Minutes, err = fetch(ctx, s.core, m, func(ctx context.Context) (*Minutes, error) { return s.Minutes(ctx, m.ID, g.Format) })
+	if err == nil && g.Transcript {
 		r.Transcript, err = fetch(ctx, s.core, m, func(ctx context.Context) (*Transcript, error) { return s.Transcript(ctx, m.ID) })
 	}
 	return err
 }
 
-// meetingIn returns the last snapshot of the meeting in a wait's error, or nil.
-func meetingIn(err error) *Meeting {
-	if failed, ok := errors.AsType[*MeetingFailedError](err); ok {
-		return failed.Meeting
+// polled makes the poller's two requests: it implements poll.Service.
+type polled struct{ core *core }
+
+// Get asks for one meeting.
+func (p polled) Get(ctx context.Context, id string, send func() bool) (poll.Snapshot[*Meeting], *poll.Failure) {
+	in := rest.Request{Operation: route.MeetingsGet, ID: id, Background: true, Send: send}
+	m, resp, err := doResponse[Meeting](ctx, p.core, in)
+	if err != nil {
+		return poll.Snapshot[*Meeting]{}, failureOf(err)
 	}
-	if wait, ok := errors.AsType[*WaitError](err); ok {
-		return wait.Meeting
+	shown := snapshotOf(m)
+	shown.MaxAge = maxAgeOf(resp.Header.Get("Cache-Control"))
+	return shown, nil
+}
+
+// Page asks for one list page.
+func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]poll.Snapshot[*Meeting], string, *poll.Failure) {
+	in := rest.Request{Operation: route.MeetingsList, Query: &MeetingListParams{Limit: maxLimit, Cursor: cursor}, Background: true, Send: send}
+	page, err := do[MeetingPage](ctx, p.core, in)
+	if err != nil {
+		return nil, "", failureOf(err)
 	}
-	return nil
+	shown := make([]poll.Snapshot[*Meeting], len(page.Meetings))
+	for i, m := range page.Meetings {
+		shown[i] = snapshotOf(m)
+	}
+	return shown, page.NextCursor, nil
+}
+
+// snapshotOf returns a snapshot for the poller, which keeps m. The poller knows when it sent its own
+// requests, so it sets SentAt.
+func snapshotOf(m *Meeting) poll.Snapshot[*Meeting] {
+	return poll.Snapshot[*Meeting]{ID: m.ID, Final: m.Status.Final(), Idle: m.Status == StatusCreated, Meeting: m,
+		Created: m.CreatedAt.Time(), Updated: m.UpdatedAt.Time()}
+}
+
+// record tells the poller what a response to the user's own request shows, which began at the given
+// time. It is older than a question that is asked after it, even if both have the same time, as they
+// may in a test's virtual time.
+func (c *core) record(m *Meeting, began time.Time) {
+	s := snapshotOf(m.clone())
+	s.SentAt = began.Add(-1)
+	c.poller.Record(s)
+}
+
+var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
+
+// maxAgeOf returns how long the service asks not to poll a meeting again, or 0.
+func maxAgeOf(cacheControl string) time.Duration {
+	found := maxAge.FindStringSubmatch(cacheControl)
+	if found == nil {
+		return 0
+	}
+	seconds, _ := strconv.ParseUint(found[1], 10, 31) // out of range: the largest number
+	return time.Duration(seconds) * time.Second
+}
+
+// failureOf returns what an error means to a wait. An *Error without a Code is not the service's: the
+// response was lost, invalid, or a proxy's.
+func failureOf(err error) *poll.Failure {
+	f := &poll.Failure{Err: err, Kind: poll.Rejected}
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return f
+	}
+	f.RetryAfter = e.RetryAfter
+	switch {
+	case rest.Permanent(err): // an untrusted certificate, whatever an earlier attempt got
+		f.Kind = poll.Passing
+	case errors.Is(err, ErrRateLimited):
+		f.Kind = poll.RateLimited
+	case e.Code != "" && KeyRejected(err):
+		f.Kind = poll.KeyRejected
+	case Retryable(err) && (e.StatusCode/100 != 2 || e.Err != nil): // a 2xx that broke off is a lost connection
+		f.Kind = poll.Transient
+	case e.Code == "":
+		f.Kind = poll.Passing
+	}
+	return f
 }

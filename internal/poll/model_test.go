@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const perPage = 50
+
 // model drives a plan by random operations, and checks after each what must always hold.
 type model struct {
 	plan
@@ -20,8 +22,7 @@ type model struct {
 	polled  map[*watch]time.Duration // when it was last answered alone; no entry if it may be polled at once
 	getting []*watch                 // under way, without those that stop forgot
 	sentAt  time.Duration            // of the page under way
-	cursor  string
-	shows   int // pages show only so many of the meetings
+	shows   int                      // pages show only so many of the meetings
 }
 
 func newModel(t require.TestingT, random func(int) int) *model {
@@ -69,8 +70,8 @@ func (m *model) step() {
 func (m *model) join(w *watch) {
 	if !w.awaited {
 		w.patient = time.Duration(m.random(2)*m.random(600)) * time.Second
-		m.plan.join(w, m.now, w.seen > 0 && m.now-w.seen < interval)
 	}
+	m.plan.join(w, m.now, w.seen > 0 && m.now-w.seen < Interval, m.random(2) == 0)
 }
 
 func (m *model) leave(w *watch) {
@@ -80,7 +81,10 @@ func (m *model) leave(w *watch) {
 	if m.plan.leave(w); m.awaited == 0 {
 		m.plan.stop()
 		for _, w := range m.getting { // as the Poller does
-			w.getting, w.free = false, m.now+interval
+			w.getting, w.free = false, m.now+Interval
+		}
+		for _, w := range m.watches {
+			w.held = false
 		}
 		m.getting = nil
 	}
@@ -100,10 +104,10 @@ func (m *model) decide() {
 	do := m.plan.decide(m.now)
 	switch {
 	case do.page:
-		m.sentAt, m.cursor = m.now, do.cursor
+		m.sentAt = m.now
 	case do.get != nil:
 		at, polled := m.polled[do.get]
-		m.demand(do.get.awaited && (!polled || m.now-at >= interval), do.get, "is polled too early")
+		m.demand(do.get.awaited && (!polled || m.now-at >= Interval), do.get, "is polled too early")
 		m.getting = append(m.getting, do.get)
 	default:
 		idle := len(m.getting) == 0 && !m.reading && m.awaited > 0
@@ -124,14 +128,13 @@ func (m *model) endGet(failure func() *Failure) {
 	switch f := failure(); {
 	case f == nil:
 		m.answered(w)
-		m.works()
 		m.plan.got(w, m.now, m.now, 0)
-	case f.Kind == Rejected:
-		m.works()
-		m.leave(w)
 	default:
-		if m.plan.getFailed(w, m.now, f); f.Kind != RateLimited {
+		if f.Kind != RateLimited {
 			m.answered(w)
+		}
+		if m.plan.getFailed(w, m.now, f) {
+			m.leave(w)
 		}
 	}
 }
@@ -142,7 +145,7 @@ func (m *model) endPage(failure func() *Failure) {
 		return
 	}
 	if f := failure(); f != nil {
-		m.plan.pageFailed(m.now, m.cursor, f)
+		m.plan.pageFailed(m.now, f)
 		return
 	}
 	var page []*watch
@@ -155,7 +158,7 @@ func (m *model) endPage(failure func() *Failure) {
 	next := []string{"", "next"}[min(1, m.random(8))]
 	m.plan.pageRead(m.now, m.sentAt, page, m.random(3), next, m.random(9) == 0)
 	for w, before := range due {
-		m.demand(!w.awaited || w.due >= min(before, m.now+interval), w, "is not put off by a page")
+		m.demand(!w.awaited || w.due >= min(before, m.now+Interval), w, "is not put off by a page")
 	}
 }
 
@@ -173,8 +176,7 @@ func (m *model) failure() *Failure {
 // check checks that nothing is forgotten: each awaited meeting is due or its GET is under way, and a meeting that waits for
 // a sweep has one.
 func (m *model) check() {
-	counted := plan{}
-	awaited := 0
+	held, awaited := 0, 0
 	for _, w := range m.watches {
 		if w.awaited {
 			awaited++
@@ -183,14 +185,15 @@ func (m *model) check() {
 		if w.place == 0 {
 			continue
 		}
-		counted.count(w, 1)
+		if w.held {
+			held++
+		}
 		m.demand(m.due[w.place-1] == w, w, "has a wrong place")
 		m.demand(w.held == (w.due == never), w, "is due, or not, by mistake")
 		m.demand(!w.held || m.sweep != nil || m.sweepAt() < never, w, "waits for no sweep")
 		m.demand(w.due >= w.free, w, "is due too early")
 	}
-	right := counted.held == m.held && counted.fresh == m.fresh
-	m.demand(right && awaited == m.awaited && len(m.getting) == m.polling, nil, "counters are wrong")
+	m.demand(held == m.held && awaited == m.awaited && len(m.getting) == m.polling, nil, "counters are wrong")
 }
 
 func (m *model) demand(holds bool, w *watch, text string) {

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	interval  = 30*time.Second + time.Millisecond/2 // between two GETs of a meeting; the rest is for inexact clocks
-	maxAsked  = 5 * time.Minute                     // the longest max-age or Retry-After that is obeyed
+	Interval  = 30*time.Second + time.Millisecond/2 // between two GETs of a meeting; the rest is for inexact clocks
+	MaxAsked  = 5 * time.Minute                     // the longest max-age or Retry-After that is obeyed
+	Hopeless  = 10 * time.Minute                    // of failures that may pass, and of nothing else, end a wait
 	maxPause  = 30 * time.Second                    // the longest pause in an outage
-	hopeless  = 10 * time.Minute                    // of failures that may pass, and of nothing else, end a wait
 	steady    = 330                                 // so many requests fit into one interval; more make cycles longer
 	leastPace = 8                                   // requests a second that are always allowed
 	maxPolls  = 32                                  // GETs under way at a time
@@ -25,8 +25,7 @@ const (
 // that shows it puts it off until a sweep of the list has ended without showing it (window.go). Nothing else does.
 type plan struct {
 	due     dueHeap // every awaited meeting whose GET is not under way
-	held    int     // so many of these have no GET, because sweeps show them,
-	fresh   int     // and so many are newcomers
+	held    int     // so many of these have no GET, because sweeps show them
 	awaited int
 	polling int // GETs under way
 	window
@@ -34,7 +33,7 @@ type plan struct {
 	slot    time.Duration // no request before this time, to keep the pace,
 	until   time.Duration // or before this one, because requests fail
 	lastGet bool          // the last request was a GET
-	streak  int           // failures in a row
+	streak  int           // failures in a row; a rejection is none
 }
 
 // watch is what the plan knows of one meeting.
@@ -47,96 +46,85 @@ type watch struct {
 	urgent  time.Duration // since when it needs a GET that no page replaces; 0 if it does not
 	passing time.Duration // when its first failure that may pass came, since it was seen; 0 if none
 	failed  int           // its failures in a row
-	sweep   int           // the last sweep that showed it
 	place   int32         // in the heap, plus 1; 0 if not there
 	awaited bool
 	getting bool // its GET is under way
 	held    bool // the next sweep probably shows it
 }
 
-// count adds n to the counter of meetings like w.
-func (p *plan) count(w *watch, n int) {
-	switch {
-	case w.held:
-		p.held += n
-	case w.seen == 0:
-		p.fresh += n
-	}
-}
-
-// take takes a watch out of the heap. Each change of a watch is between take and put, so that order and counters are right.
+// take takes a watch out of the heap. Each change of a watch is between take and put, so that order and counter are right.
 func (p *plan) take(w *watch) {
 	if w.place > 0 {
-		p.count(w, -1)
 		heap.Remove(&p.due, int(w.place-1))
+		if w.held {
+			p.held--
+		}
 	}
 }
 
 // put puts a watch into the heap, if that is its place.
-func (p *plan) put(w *watch) {
+func (p *plan) put(w *watch, due time.Duration) {
+	w.due = due
 	if w.awaited && !w.getting {
-		p.count(w, 1)
 		heap.Push(&p.due, w)
+		if w.held {
+			p.held++
+		}
 	}
 }
 
-// setDue sets when a watch is due, if its last GET has not failed. Newcomers precede all that waits already, because
-// somebody has just begun to wait, while the others have a status at least.
-func (p *plan) setDue(w *watch, now time.Duration) {
+// dueAt returns when a watch is due, if its last GET has not failed. Newcomers precede all that waits already, because
+// somebody has just begun to wait, while the others have a status at least. So do those that need a GET.
+func (p *plan) dueAt(w *watch, now time.Duration) time.Duration {
 	switch {
 	case w.held:
-		w.due = never
-	case w.urgent > 0:
-		w.due = max(w.free, w.urgent)
-	case w.seen == 0:
-		w.due = max(w.free, now-p.cycle())
-	default:
-		w.due = max(w.free, w.seen+max(p.cycle(), w.patient))
+		return never
+	case w.seen == 0 || w.urgent > 0:
+		return max(w.free, now-p.cycle())
 	}
+	return max(w.free, w.seen+max(p.cycle(), w.patient))
 }
 
-// join adds a meeting that somebody awaits from now on. known means that its last snapshot is good enough to begin with.
-func (p *plan) join(w *watch, now time.Duration, known bool) {
-	w.awaited = true
-	p.awaited++
-	if !known {
-		w.seen, w.sweep = 0, 0
-		p.joined++
+// join adds a wait for a meeting. known means that the last snapshot of the meeting is good enough to begin with.
+func (p *plan) join(w *watch, now time.Duration, known, patient bool) {
+	p.take(w)
+	if !w.awaited {
+		w.awaited = true
+		p.awaited++
+		w.held = w.held && known
+		if !known {
+			w.seen = 0
+			p.joined++
+		}
 	}
-	w.held = known && w.sweep == p.sweeps && w.urgent == 0
-	p.setDue(w, now)
-	p.put(w)
+	if !patient {
+		w.patient = 0
+	}
+	p.put(w, p.dueAt(w, now))
 }
 
 // leave removes a meeting that nobody awaits any more.
 func (p *plan) leave(w *watch) {
 	p.take(w)
-	w.awaited, w.held, w.failed, w.passing = false, false, 0, 0
+	w.awaited, w.failed, w.passing = false, 0, 0
 	p.awaited--
 }
 
 // stop forgets the requests under way and the window, because nobody waits any more.
 func (p *plan) stop() {
 	p.polling = 0
-	p.window = window{sweeps: p.sweeps + 1, began: -never}
+	p.window = window{began: -never}
 }
 
-// requests returns how many requests a cycle takes. While a sweep is under way it probably shows the newcomers, so they
-// count as pages: otherwise a crowd would make the cycle longer than it needs.
-func (p *plan) requests() int {
-	n := len(p.due) - p.held + p.polling + p.pages()
-	if p.sweep != nil {
-		n -= p.fresh - p.fresh/perPage
-	}
-	return n
-}
+// requests returns how many requests a cycle takes, apart from the pages beyond the window.
+func (p *plan) requests() int { return len(p.due) - p.held + p.polling + p.depth }
 
 // cycle returns the time in which every meeting is seen once. Beyond steady, twice the requests make it √2 times longer, and
 // the pace √2 times higher: so neither the delay nor the load grows as fast as the number of meetings.
 func (p *plan) cycle() time.Duration { return cycleOf(p.requests()) }
 
 func cycleOf(requests int) time.Duration {
-	return time.Duration(float64(interval) * math.Sqrt(max(1, float64(requests)/steady)))
+	return time.Duration(float64(Interval) * math.Sqrt(max(1, float64(requests)/steady)))
 }
 
 // decision is the request to make now: a GET, a page, or neither.
@@ -151,7 +139,7 @@ type decision struct {
 // from being made. After a failure, one request at a time finds out whether things work again.
 func (p *plan) decide(now time.Duration) decision {
 	busy := p.polling > 0 || p.reading
-	if p.awaited+p.followers == 0 || p.polling >= maxPolls || p.streak > 0 && busy {
+	if p.awaited == 0 && !p.followed || p.polling >= maxPolls || p.streak > 0 && busy {
 		return decision{wake: never}
 	}
 	pageAt, getAt := p.nextPage(now), never
@@ -171,54 +159,54 @@ func (p *plan) decide(now time.Duration) decision {
 	p.take(w)
 	w.getting = true
 	p.polling++
+	p.joined = max(0, p.joined-1)
 	return decision{get: w}
 }
 
 // got records a good response about one meeting alone, to a GET of the plan or to a call of the user, sent at sentAt.
 func (p *plan) got(w *watch, now, sentAt, maxAge time.Duration) {
 	p.take(w)
-	w.free = max(w.free, now+min(max(interval, maxAge), maxAsked))
+	p.streak = 0
+	w.free = max(w.free, now+min(max(Interval, maxAge), MaxAsked))
 	if sentAt >= w.urgent {
 		w.urgent = 0
 	}
 	w.seen, w.failed, w.passing = now, 0, 0
-	p.setDue(w, now)
-	p.put(w)
+	p.put(w, p.dueAt(w, now))
 }
 
 // ask makes a GET of a meeting necessary that no page replaces. atOnce means even within its interval.
 func (p *plan) ask(w *watch, now time.Duration, atOnce bool) {
 	p.take(w)
-	if w.urgent, w.held = now, false; atOnce {
+	if w.held = false; atOnce {
 		w.free = now
 	}
-	p.setDue(w, now)
-	p.put(w)
+	if w.urgent == 0 || atOnce {
+		w.urgent = now
+	}
+	p.put(w, p.dueAt(w, now))
 }
 
 // getEnded records that a GET has ended, whatever its outcome.
 func (p *plan) getEnded(w *watch, now time.Duration) {
 	p.polling--
 	w.getting = false
-	p.setDue(w, now)
-	p.put(w)
+	p.put(w, p.dueAt(w, now))
 }
 
-// getFailed records the failure of a GET, after getEnded. It ends the wait if failures which are not transient have lasted
-// too long, without a good response about the meeting.
+// getFailed records the failure of a GET, after getEnded. It ends the wait if the service rejects the request, or if failures
+// that are not transient have lasted too long, without a good response about the meeting.
 func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
-	p.take(w)
-	defer p.put(w)
-	delay := interval << min(w.failed, 4) // longer each time, so that one bad meeting takes nothing from the others
+	delay := Interval << min(w.failed, 4) // longer each time, so that one bad meeting takes nothing from the others
 	switch f.Kind {
-	case RateLimited: // the service has not looked at the request: it stays due, behind what is due already
-		if !w.held {
-			w.due = max(w.free, now)
-		}
-		if p.limited > 0 { // not only the list is limited
-			p.limited, p.fails, p.retryAt = 0, 0, 0
+	case RateLimited: // the service has not looked at the request, so it stays due
+		if p.limited { // not only the list is limited
+			p.fails = 0
 		}
 		return false
+	case Rejected: // an answer about the meeting, which counts as a poll
+		p.streak, w.free = 0, max(w.free, now+Interval)
+		return true
 	case Transient:
 		p.failed(now, f.RetryAfter)
 	default: // no outage: it may be about this meeting only, so each finds out for itself
@@ -226,22 +214,20 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 		if w.passing == 0 {
 			w.passing = now
 		}
-		ends = now-w.passing >= hopeless
+		ends = now-w.passing >= Hopeless
 	}
+	p.take(w)
 	w.failed++
 	w.held = false
-	w.free = now + max(interval, min(f.RetryAfter, maxAsked))
-	w.due = max(w.free, now+min(delay, maxAsked))
+	w.free = now + max(Interval, min(f.RetryAfter, MaxAsked))
+	p.put(w, max(w.free, now+min(delay, MaxAsked)))
 	return ends
 }
-
-// works records that the service works: it has answered, even if with a rejection.
-func (p *plan) works() { p.streak = 0 }
 
 // failed records the failure of a request. Several in a row are an outage: then requests pause, longer after each failure.
 func (p *plan) failed(now, retryAfter time.Duration) {
 	if p.streak++; p.streak >= several {
-		p.until = now + max(backoff(p.streak-several, maxPause), min(retryAfter, maxAsked))
+		p.until = now + max(backoff(p.streak-several, maxPause), min(retryAfter, MaxAsked))
 	}
 }
 

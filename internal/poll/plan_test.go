@@ -15,7 +15,7 @@ func planAt(newcomers int) (*plan, []*watch) {
 	var all []*watch
 	for i := range newcomers {
 		all = append(all, &watch{id: fmt.Sprint(i)})
-		p.join(all[i], time.Minute, false)
+		p.join(all[i], time.Minute, false, false)
 	}
 	return p, all
 }
@@ -58,17 +58,17 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		want func(p *plan, w []*watch) any
 		is   any
 	}{
-		{"a newcomer is due before all others", 1, nil, due, now - interval},
-		{"a poll puts a meeting off by an interval", 1, func(_ *testing.T, p *plan, w []*watch) { polled(p, w) }, due, now + interval},
+		{"a newcomer is due before all others", 1, nil, due, now - Interval},
+		{"a poll puts a meeting off by an interval", 1, func(_ *testing.T, p *plan, w []*watch) { polled(p, w) }, due, now + Interval},
 		{"max-age puts it off further", 1, func(_ *testing.T, p *plan, w []*watch) { p.got(w[0], now, now, time.Minute) }, due, now + time.Minute},
-		{"but five minutes at most", 1, func(_ *testing.T, p *plan, w []*watch) { p.got(w[0], now, now, time.Hour) }, due, now + maxAsked},
+		{"but five minutes at most", 1, func(_ *testing.T, p *plan, w []*watch) { p.got(w[0], now, now, time.Hour) }, due, now + MaxAsked},
 		{"twice the requests make the cycle √2 longer", 2 * steady, nil,
 			func(p *plan, _ []*watch) any { return p.cycle() / time.Second }, time.Duration(42)},
 		{"a failed GET comes later", 1, func(_ *testing.T, p *plan, w []*watch) {
 			gets(p, w[0], &Failure{Kind: Transient})
 			gets(p, w[0], &Failure{Kind: Transient})
-		}, due, now + 2*interval},
-		{"a GET with a 429 stays due", 1, func(_ *testing.T, p *plan, w []*watch) { gets(p, w[0], &Failure{}) }, due, now},
+		}, due, now + 2*Interval},
+		{"a GET with a 429 stays due", 1, func(_ *testing.T, p *plan, w []*watch) { gets(p, w[0], &Failure{}) }, due, now - Interval},
 		{"the third failure in a row is an outage", 3, func(_ *testing.T, p *plan, w []*watch) {
 			for _, w := range w {
 				gets(p, w, &Failure{Kind: Transient})
@@ -82,45 +82,45 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		{"few waits are not worth a page", few - 1, nil, func(p *plan, _ []*watch) any { return p.sweepAt() }, never},
 		{"a page of the window holds what it shows", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+interval, "next", w[:2]...)
+			page(t, p, now+Interval, "next", w[:2]...)
 		}, due, never},
 		{"a page that saves one GET holds nothing", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+interval, "next", w[0])
-		}, due, now + 2*interval},
+			page(t, p, now+Interval, "next", w[0])
+		}, due, now + 2*Interval},
 		{"a sweep ends two pages beyond the last one that paid", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+interval, "2", w[:2]...)
-			page(t, p, now+interval, "3")
-			page(t, p, now+interval, "4")
+			page(t, p, now+Interval, "2", w[:2]...)
+			page(t, p, now+Interval, "3")
+			page(t, p, now+Interval, "4")
 		}, sweeping, false},
 		{"and not before", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+interval, "2", w[:2]...)
-			page(t, p, now+interval, "3")
+			page(t, p, now+Interval, "2", w[:2]...)
+			page(t, p, now+Interval, "3")
 		}, sweeping, true},
 		{"unless it has shown every meeting", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+interval, "2", w...)
+			page(t, p, now+Interval, "2", w...)
 		}, sweeping, false},
 		{"eight 429s end a sweep", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+interval, "2", w[:2]...)
+			page(t, p, now+Interval, "2", w[:2]...)
 			for range giveUp {
-				p.pageFailed(now, "2", &Failure{Kind: RateLimited})
+				p.pageFailed(now, &Failure{Kind: RateLimited})
 			}
 		}, sweeping, false},
 		{"seven do not", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+interval, "2", w[:2]...)
+			page(t, p, now+Interval, "2", w[:2]...)
 			for range giveUp - 1 {
-				p.pageFailed(now, "2", &Failure{Kind: RateLimited})
+				p.pageFailed(now, &Failure{Kind: RateLimited})
 			}
 		}, sweeping, true},
 		{"a rejected cursor ends a sweep", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+interval, "2", w[:2]...)
-			p.pageFailed(now, "2", &Failure{Kind: Rejected})
+			page(t, p, now+Interval, "2", w[:2]...)
+			p.pageFailed(now, &Failure{Kind: Rejected})
 		}, sweeping, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

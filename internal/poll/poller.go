@@ -2,11 +2,14 @@
 //
 // A GET shows one meeting; a page of the list shows many. The plan is pure: it decides which request comes next and when
 // (plan.go), and which pages are worth reading (window.go). The Poller owns the lock, the timer and the requests. It publishes
-// what they show to the subscriptions, and judges nothing. A Follower finds new meetings on the pages (follower.go).
+// what they show to the subscriptions, and judges nothing. A Discovery finds new meetings on the pages (discovery.go).
 package poll
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -37,8 +40,10 @@ type Snapshot[M any] struct {
 	Idle             bool // no audio yet
 	Created, Updated time.Time
 	Meeting          M
-	Page             bool      // a list page showed it, so it may be old
-	SentAt           time.Time // when its request was sent; the Poller sets it for its own requests
+	MaxAge           time.Duration // how long the service asks not to poll the meeting again; 0 if it does not say
+
+	Page   bool      // a list page showed it, so it may be old; the Poller sets this,
+	SentAt time.Time // and, for its own requests, when they were sent
 }
 
 // Update is the latest news of a meeting.
@@ -50,7 +55,7 @@ type Update[M any] struct {
 // Service makes the requests: one attempt each, without retries. It returns soon after ctx has ended. It calls send just
 // before the request goes out, without any lock that send's caller may need; if send returns false, it fails without a request.
 type Service[M any] interface {
-	Get(ctx context.Context, id string, send func() bool) (s Snapshot[M], maxAge time.Duration, f *Failure)
+	Get(ctx context.Context, id string, send func() bool) (s Snapshot[M], f *Failure)
 	// Page reads the page at cursor, the first page if cursor is empty. next is empty at the end of the list.
 	Page(ctx context.Context, cursor string, send func() bool) (shown []Snapshot[M], next string, f *Failure)
 }
@@ -62,36 +67,34 @@ type Poller[M any] struct {
 	svc Service[M]
 	log func(error)
 
-	mu        sync.Mutex
-	plan      plan
-	meetings  map[string]*meeting[M] // those awaited, and those seen within the last interval
-	followers []*Follower[M]
-	discovery
-	base   time.Time
-	last   time.Duration // the latest time that now returned
-	forgot time.Duration // when meetings was last cleared
+	mu          sync.Mutex
+	plan        plan
+	meetings    map[string]*meeting[M] // those awaited, and those seen within the last interval
+	discoveries []*Discovery[M]
+	base        time.Time
+	last        time.Duration // the latest time that now returned
+	forgot      time.Duration // when meetings was last cleared
 
 	ctx    context.Context // of the requests under way; nil while nobody waits
 	cancel context.CancelFunc
 	timer  *time.Timer
 	unsent int // requests under way that are not sent yet
 
-	trouble  error // the last 429, or the last of several failures in a row
-	troubled time.Duration
-	failing  bool    // what the log was told last
-	toLog    []error // once the lock is released
+	trouble error   // the last 429, or the last of several failures in a row; nil once requests work again
+	failing bool    // what the log was told last
+	toLog   []error // once the lock is released
 }
 
 // meeting is a meeting with the subscriptions that await it.
 type meeting[M any] struct {
 	watch
-	last    Snapshot[M] // none if it has no ID
-	trouble error       // the failure of its last GET
+	last    Snapshot[M]
+	trouble error // the failure of its last GET
 	subs    []*Subscription[M]
 }
 
 // New returns a Poller. It calls log, without a lock held, with an error when its requests begin to fail, and with nil when
-// they work again. log may be nil.
+// they work again.
 func New[M any](svc Service[M], log func(error)) *Poller[M] {
 	p := &Poller[M]{svc: svc, log: log, meetings: make(map[string]*meeting[M]), base: time.Now()}
 	p.plan.stop()
@@ -104,43 +107,29 @@ func (p *Poller[M]) now() time.Duration {
 	return p.last
 }
 
-// unlock releases the lock, and then logs what happened meanwhile.
-func (p *Poller[M]) unlock() {
-	events := p.toLog
-	p.toLog = nil
-	p.mu.Unlock()
-	for _, err := range events {
-		if p.log != nil {
-			p.log(err)
-		}
-	}
-}
-
 // run starts or ends the polling, makes the requests that the plan decides on, and sets the timer for the next one. It
 // follows each change of the plan, so nothing else needs to know when the next request is due.
 func (p *Poller[M]) run() {
-	if p.plan.awaited+p.plan.followers == 0 {
+	p.plan.followed = len(p.discoveries) > 0
+	if p.plan.awaited == 0 && !p.plan.followed {
 		p.stop()
 		return
 	} else if p.ctx == nil {
 		p.ctx, p.cancel = context.WithCancel(context.Background())
 		p.timer = time.AfterFunc(never, func() {
 			p.mu.Lock()
-			defer p.unlock()
+			defer p.mu.Unlock()
 			p.run()
 		})
 	}
 	for p.unsent < maxUnsent {
 		now := p.now()
-		switch do := p.plan.decide(now); {
-		case do.page:
-			go p.page(p.ctx, do.cursor)
-		case do.get != nil:
-			go p.get(p.ctx, p.meetings[do.get.id], now)
-		default:
+		do := p.plan.decide(now)
+		if do.get == nil && !do.page {
 			p.timer.Reset(do.wake - p.last)
 			return
 		}
+		go p.request(p.ctx, do, now)
 		p.unsent++
 	}
 }
@@ -152,88 +141,101 @@ func (p *Poller[M]) stop() {
 	}
 	p.cancel()
 	p.timer.Stop()
-	p.ctx, p.unsent = nil, 0
+	p.ctx, p.unsent, p.trouble = nil, 0, nil
 	p.plan.stop()
 	for _, m := range p.meetings {
 		if m.getting {
-			m.getting, m.free = false, p.now()+interval
+			m.getting, m.free = false, p.now()+Interval
 		}
+		m.held = false
 	}
 }
 
-// request makes a request without the lock, and records its outcome with the lock. useful reports, just before the request is
-// sent, whether it still is.
-func (p *Poller[M]) request(ctx context.Context, useful func() bool, send func(func() bool), record func(sentAt time.Time)) {
-	unsent, sentAt := true, time.Now()
-	sent := func() {
-		if unsent && ctx.Err() == nil {
-			unsent = false
+// response is the outcome of a request: of a GET a snapshot, of a page several and the next cursor, or a failure.
+type response[M any] struct {
+	shown  []Snapshot[M]
+	next   string
+	f      *Failure
+	sentAt time.Time
+	off    bool // the GET was called off, because another response had shown the meeting
+}
+
+// request makes the request that the plan decided on at the given time without the lock, and records its outcome with it.
+func (p *Poller[M]) request(ctx context.Context, do decision, decided time.Duration) {
+	r := response[M]{shown: make([]Snapshot[M], 1)}
+	sent := sync.OnceFunc(func() {
+		if ctx.Err() == nil {
 			p.unsent--
 			p.run()
 		}
-	}
-	send(func() bool {
-		p.mu.Lock()
-		defer p.unlock()
-		sentAt = time.Now()
-		sent()
-		return ctx.Err() == nil && useful()
 	})
+	send := func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		sent()
+		w := do.get
+		r.sentAt, r.off = time.Now(), w != nil && (!w.awaited || w.seen >= decided && w.urgent == 0)
+		return ctx.Err() == nil && !r.off
+	}
+	if do.page {
+		r.shown, r.next, r.f = p.svc.Page(ctx, do.cursor, send)
+	} else {
+		r.shown[0], r.f = p.svc.Get(ctx, do.get.id, send)
+	}
 	p.mu.Lock()
-	defer p.unlock()
 	sent()
 	if ctx.Err() == nil { // otherwise nobody waits any more
-		record(sentAt)
+		p.record(do, r)
 		p.run()
+	}
+	logged := p.toLog
+	p.toLog = nil
+	p.mu.Unlock()
+	for _, err := range logged {
+		p.log(err)
 	}
 }
 
-// get makes the GET of one meeting that the plan decided on at the given time.
-func (p *Poller[M]) get(ctx context.Context, m *meeting[M], decided time.Duration) {
-	var s Snapshot[M]
-	var maxAge time.Duration
-	var f *Failure
-	useful := true
-	p.request(ctx, func() bool {
-		useful = m.awaited && (m.seen < decided || m.urgent > 0) // no other response has shown it meanwhile
-		return useful
-	}, func(send func() bool) {
-		s, maxAge, f = p.svc.Get(ctx, m.id, send)
-	}, func(sentAt time.Time) {
-		p.plan.getEnded(&m.watch, p.now())
-		if s.SentAt = sentAt; f == nil {
-			p.plan.works()
-			p.got(m, s, maxAge)
-		} else if useful {
-			p.getFailed(m, f)
+// record records the outcome of a request, and ends the waits and discoveries that a failure concerns.
+func (p *Poller[M]) record(do decision, r response[M]) {
+	var m *meeting[M]
+	if do.get != nil {
+		m = p.meetings[do.get.id]
+		if p.plan.getEnded(&m.watch, p.now()); r.off {
+			return
 		}
-		if useful {
-			p.report(m, f)
+	}
+	for i := range r.shown {
+		r.shown[i].Page, r.shown[i].SentAt = do.page, r.sentAt
+	}
+	switch f := r.f; {
+	case f == nil && do.page:
+		p.pageRead(do.cursor, r)
+	case f == nil:
+		p.got(m, r.shown[0])
+	case f.Kind == KeyRejected:
+		for _, m := range p.meetings {
+			p.end(m, f.Err)
 		}
-	})
-}
-
-// got records a good response about one meeting alone.
-func (p *Poller[M]) got(m *meeting[M], s Snapshot[M], maxAge time.Duration) {
-	p.publish(m, s)
-	p.plan.got(&m.watch, p.now(), s.SentAt.Sub(p.base), maxAge)
-}
-
-// getFailed records a GET that failed, and ends the waits that it concerns.
-func (p *Poller[M]) getFailed(m *meeting[M], f *Failure) {
-	switch f.Kind {
-	case KeyRejected:
-		p.endAll(f.Err)
-	case Rejected: // an answer about the meeting, which counts as a poll
-		p.plan.works()
-		m.free = max(m.free, p.now()+interval)
-		p.end(m, f.Err)
+		p.endDiscoveries(f.Err)
+	case do.page:
+		p.plan.pageFailed(p.now(), f)
+		if f.Kind == Rejected && do.cursor == atTheTop {
+			p.endDiscoveries(f.Err)
+		}
 	default:
 		m.trouble = f.Err
 		if p.plan.getFailed(&m.watch, p.now(), f) {
 			p.end(m, f.Err)
 		}
 	}
+	p.report(r.f, m != nil && m.failed == several)
+}
+
+// got records a good response about one meeting alone.
+func (p *Poller[M]) got(m *meeting[M], s Snapshot[M]) {
+	p.publish(m, s)
+	p.plan.got(&m.watch, p.now(), s.SentAt.Sub(p.base), s.MaxAge)
 }
 
 // end ends all waits for a meeting with an error.
@@ -246,69 +248,139 @@ func (p *Poller[M]) end(m *meeting[M], err error) {
 	}
 }
 
-// endAll ends all waits and followers with an error.
-func (p *Poller[M]) endAll(err error) {
-	for _, m := range p.meetings {
-		p.end(m, err)
-	}
-	p.endFollowers(err)
-}
-
-// page reads the page of the list that the plan decided on.
-func (p *Poller[M]) page(ctx context.Context, cursor string) {
-	var page []Snapshot[M]
-	var next string
-	var f *Failure
-	p.request(ctx, func() bool { return true }, func(send func() bool) {
-		page, next, f = p.svc.Page(ctx, cursor, send)
-	}, func(sentAt time.Time) {
-		switch {
-		case f == nil:
-			if next == cursor { // the list never ends: take that for its end
-				next = ""
-			}
-			p.pageRead(page, cursor, next, sentAt)
-		case f.Kind == KeyRejected:
-			p.endAll(f.Err)
-		default:
-			p.plan.pageFailed(p.now(), cursor, f)
-			if f.Kind == Rejected && cursor == atTheTop {
-				p.endFollowers(f.Err)
-			}
-		}
-		p.report(nil, f)
-	})
-}
-
 // pageRead publishes the snapshots of a page. A snapshot that is older than the last one does not count.
-func (p *Poller[M]) pageRead(page []Snapshot[M], cursor, next string, sentAt time.Time) {
-	for i := range page {
-		page[i].Page, page[i].SentAt = true, sentAt
+func (p *Poller[M]) pageRead(cursor string, r response[M]) {
+	if r.next == cursor { // the list never ends: take that for its end
+		r.next = ""
 	}
-	found, more := p.discover(page, cursor, next)
+	unfinished, more := 0, false
+	for _, d := range p.discoveries {
+		n, wants := d.see(r.shown, cursor == atTheTop, r.next == "")
+		unfinished, more = unfinished+n, more || wants
+	}
 	var shown []*watch
-	for _, s := range page {
+	for _, s := range r.shown {
 		if m := p.meetings[s.ID]; m != nil && p.publish(m, s) {
 			shown = append(shown, &m.watch)
 		}
 	}
-	p.plan.pageRead(p.now(), sentAt.Sub(p.base), shown, found, next, more)
+	p.plan.pageRead(p.now(), r.sentAt.Sub(p.base), shown, unfinished, r.next, more)
 }
 
 // report keeps a failure for waits that end soon. It logs when requests begin to fail, and when they work again. Without a
-// good page nobody would find new meetings, so a follower is warned at the first failure of the list.
-func (p *Poller[M]) report(m *meeting[M], f *Failure) {
-	list := p.plan.fails >= several || p.plan.fails > 0 && p.plan.followers > 0
-	failing := p.plan.streak >= several || list || m != nil && m.failed == several
-	var err error
-	if f != nil {
-		err = f.Err
-		if failing || f.Kind == RateLimited {
-			p.trouble, p.troubled = err, p.now()
-		}
+// good page nobody would find new meetings, so a discovery warns at the first failure of the list.
+func (p *Poller[M]) report(f *Failure, failing bool) {
+	failing = failing || p.plan.streak >= several || p.plan.fails >= several || p.plan.fails > 0 && p.plan.followed
+	switch {
+	case f == nil && !failing:
+		p.trouble = nil
+	case f != nil && (failing || f.Kind == RateLimited):
+		p.trouble = f.Err
 	}
-	if failing == (err != nil) && failing != p.failing {
+	if failing == (f != nil) && failing != p.failing {
 		p.failing = failing
-		p.toLog = append(p.toLog, err)
+		p.toLog = append(p.toLog, p.trouble)
 	}
+}
+
+// Subscription is one wait for a meeting.
+type Subscription[M any] struct {
+	p       *Poller[M]
+	m       *meeting[M]
+	patient bool
+	updates chan Update[M]
+}
+
+// Subscribe waits for a meeting. Its first poll is at once, unless the last one is less than an interval old: then its snapshot
+// is the first update. patient allows a meeting without audio to wait for a thirtieth of its age between two polls.
+func (p *Poller[M]) Subscribe(id string, patient bool) *Subscription[M] {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	m := p.meeting(id)
+	s := &Subscription[M]{p: p, m: m, patient: patient, updates: make(chan Update[M], 1)}
+	m.subs = append(m.subs, s)
+	known := m.seen > 0 && now-m.seen < Interval && m.urgent == 0
+	if known {
+		s.news(Update[M]{Snapshot: m.last})
+	}
+	p.plan.join(&m.watch, now, known, patient)
+	p.run()
+	return s
+}
+
+// C returns the channel of updates. It holds one: the newest.
+func (s *Subscription[M]) C() <-chan Update[M] { return s.updates }
+
+// news publishes an update. Only the Poller sends, with its lock held, so this never blocks.
+func (s *Subscription[M]) news(u Update[M]) {
+	select {
+	case <-s.updates:
+	default:
+	}
+	s.updates <- u
+}
+
+// Cancel ends the wait. It returns the last failure, unless polls of the meeting and requests in general work again.
+func (s *Subscription[M]) Cancel() error {
+	p, m := s.p, s.m
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := cmp.Or(m.trouble, p.trouble)
+	m.subs = slices.DeleteFunc(m.subs, func(x *Subscription[M]) bool { return x == s })
+	if m.awaited && len(m.subs) == 0 {
+		p.plan.leave(&m.watch)
+		p.run()
+	}
+	return err
+}
+
+// meeting returns the meeting with this id. It forgets, now and then, those that nobody needs any more.
+func (p *Poller[M]) meeting(id string) *meeting[M] {
+	if now := p.now(); now > p.forgot+Interval {
+		p.forgot = now
+		maps.DeleteFunc(p.meetings, func(_ string, m *meeting[M]) bool {
+			return !m.awaited && !m.getting && max(m.free, m.seen+Interval) < now
+		})
+	}
+	m := p.meetings[id]
+	if m == nil {
+		m = &meeting[M]{watch: watch{id: id}}
+		p.meetings[id] = m
+	}
+	return m
+}
+
+// publish keeps a snapshot and sends it to the subscriptions, even if nothing has changed: time alone may end a wait, such as
+// one for audio. A snapshot that is older than the last one counts for nothing, so that no status goes back.
+func (p *Poller[M]) publish(m *meeting[M], s Snapshot[M]) bool {
+	order := s.Updated.Compare(m.last.Updated)
+	if order < 0 || order == 0 && s.SentAt.Before(m.last.SentAt) {
+		return false
+	}
+	m.last, m.trouble = s, nil
+	m.patient = 0
+	if s.Idle && !slices.ContainsFunc(m.subs, func(x *Subscription[M]) bool { return !x.patient }) {
+		m.patient = s.SentAt.Sub(s.Created) / 30
+	}
+	for _, sub := range m.subs {
+		sub.news(Update[M]{Snapshot: s})
+	}
+	return true
+}
+
+// Record takes a response to the user's own request about one meeting. It counts as a poll.
+func (p *Poller[M]) Record(s Snapshot[M]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.got(p.meeting(s.ID), s)
+}
+
+// Ask makes a GET of a meeting necessary that no page replaces: after the interval, or at once, because the user has changed
+// the meeting. It need not be known: a response that was sent before may still come.
+func (p *Poller[M]) Ask(id string, atOnce bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.plan.ask(&p.meeting(id).watch, p.now(), atOnce)
+	p.run()
 }

@@ -25,9 +25,9 @@ type scripted struct {
 	gets  []time.Duration
 }
 
-func (s *scripted) Get(_ context.Context, id string, send func() bool) (poll.Snapshot[int], time.Duration, *poll.Failure) {
+func (s *scripted) Get(_ context.Context, id string, send func() bool) (poll.Snapshot[int], *poll.Failure) {
 	if !send() {
-		return poll.Snapshot[int]{}, 0, &poll.Failure{Err: errRecalled, Kind: poll.Transient}
+		return poll.Snapshot[int]{}, &poll.Failure{Err: errRecalled, Kind: poll.Transient}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,16 +35,18 @@ func (s *scripted) Get(_ context.Context, id string, send func() bool) (poll.Sna
 	s.gets = append(s.gets, at)
 	if s.fails != nil {
 		if f := s.fails(at); f != nil {
-			return poll.Snapshot[int]{}, 0, f
+			return poll.Snapshot[int]{}, f
 		}
 	}
-	return poll.Snapshot[int]{ID: id, Idle: !s.audio, Created: time.Now().Add(-s.age)}, 0, nil
+	return poll.Snapshot[int]{ID: id, Idle: !s.audio, Created: time.Now().Add(-s.age)}, nil
 }
 
 func (s *scripted) Page(_ context.Context, _ string, send func() bool) ([]poll.Snapshot[int], string, *poll.Failure) {
 	send()
 	return nil, "", nil
 }
+
+func newPoller(s poll.Service[int]) *poll.Poller[int] { return poll.New(s, func(error) {}) }
 
 func inSeconds(times []time.Duration) (seconds []int) {
 	for _, t := range times {
@@ -87,7 +89,7 @@ func TestPoller_EndsWaitsByTheKindOfAFailure(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &scripted{began: time.Now(), fails: func(time.Duration) *poll.Failure { return &poll.Failure{Err: err, Kind: c.kind} }}
-				after, final, trouble := ended(s, poll.New[int](s, nil))
+				after, final, trouble := ended(s, newPoller(s))
 				if c.after[1] == 0 {
 					require.NoError(t, final)
 					require.ErrorIs(t, trouble, err)
@@ -110,7 +112,7 @@ func TestPoller_AGoodResponseForgetsFailuresThatMayPass(t *testing.T) {
 			}
 			return &poll.Failure{Err: errors.New("certificate"), Kind: poll.Passing}
 		}}
-		_, final, _ := ended(s, poll.New[int](s, nil))
+		_, final, _ := ended(s, newPoller(s))
 		require.NoError(t, final)
 	})
 }
@@ -129,15 +131,15 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 		name    string
 		service *scripted
 		patient bool
-		do      func(p *poll.Poller[int], s *poll.Subscription[int]) // at 10 s
-		want    []int                                                // in seconds
+		do      func(p *poll.Poller[int]) // at 10 s
+		want    []int                     // in seconds
 	}{
 		{name: "every thirty seconds", want: []int{0, 30, 60, 90}},
 		{name: "after a Retry-After", service: &scripted{fails: unavailable(80 * time.Second)}, want: []int{0, 80}},
 		{name: "after five minutes of a longer one", service: &scripted{fails: unavailable(time.Hour)}, want: []int{0}},
-		{name: "at once after an upload", do: func(p *poll.Poller[int], _ *poll.Subscription[int]) { p.Changed("m") }, want: []int{0, 10, 40, 70}},
-		{name: "not early to confirm a page", do: func(_ *poll.Poller[int], s *poll.Subscription[int]) { s.Confirm() }, want: []int{0, 30, 60, 90}},
-		{name: "later after the user's own poll", do: func(p *poll.Poller[int], _ *poll.Subscription[int]) {
+		{name: "at once after an upload", do: func(p *poll.Poller[int]) { p.Ask("m", true) }, want: []int{0, 10, 40, 70}},
+		{name: "not early to confirm a page", do: func(p *poll.Poller[int]) { p.Ask("m", false) }, want: []int{0, 30, 60, 90}},
+		{name: "later after the user's own poll", do: func(p *poll.Poller[int]) {
 			p.Record(poll.Snapshot[int]{ID: "m", SentAt: time.Now()})
 		}, want: []int{0, 40, 70}},
 		{name: "rarely without audio", service: &scripted{age: 35 * time.Minute}, patient: true, want: []int{0, 70}},
@@ -149,11 +151,11 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := cmp.Or(c.service, &scripted{})
 				s.began = time.Now()
-				p := poll.New[int](s, nil)
+				p := newPoller(s)
 				sub := p.Subscribe("m", c.patient)
 				time.Sleep(10 * time.Second)
 				if c.do != nil {
-					c.do(p, sub)
+					c.do(p)
 				}
 				time.Sleep(90 * time.Second)
 				_ = sub.Cancel()
@@ -169,7 +171,7 @@ func TestPoller_DropsASnapshotOlderThanTheLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{began: time.Now()}
-		p := poll.New[int](s, nil)
+		p := newPoller(s)
 		now := time.Now()
 		p.Record(poll.Snapshot[int]{ID: "m", Meeting: 2, Updated: now, SentAt: now})
 		p.Record(poll.Snapshot[int]{ID: "m", Meeting: 1, Updated: now.Add(-time.Second), SentAt: now})
@@ -193,7 +195,7 @@ func TestPoller_ReportsTroubleOnce(t *testing.T) {
 		var mu sync.Mutex
 		var reports []error
 		p = poll.New[int](s, func(err error) {
-			p.Changed("other") // no lock is held
+			p.Ask("other", true) // no lock is held
 			mu.Lock()
 			defer mu.Unlock()
 			reports = append(reports, err)

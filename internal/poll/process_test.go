@@ -41,7 +41,7 @@ func newProcess(s *service, number int, alone bool) *process {
 	p := &process{service: s, number: number, throttle: rest.NewThrottle(limit)}
 	p.waiting = each{p}
 	if !alone {
-		p.waiting = core{poll.New[int](p, nil)}
+		p.waiting = core{newPoller(p)}
 	}
 	return p
 }
@@ -70,18 +70,18 @@ func (p *process) arrive(ctx context.Context, sentAt time.Time, takes time.Durat
 	return f
 }
 
-func (p *process) Get(ctx context.Context, id string, send func() bool) (poll.Snapshot[int], time.Duration, *poll.Failure) {
+func (p *process) Get(ctx context.Context, id string, send func() bool) (poll.Snapshot[int], *poll.Failure) {
 	if f := p.leave(ctx, send); f != nil {
-		return poll.Snapshot[int]{}, 0, f
+		return poll.Snapshot[int]{}, f
 	}
 	sentAt := time.Now()
 	m, shown, takes, f := p.get(p, id)
 	if f = p.arrive(ctx, sentAt, takes, f); f != nil {
-		return poll.Snapshot[int]{}, 0, f
+		return poll.Snapshot[int]{}, f
 	}
 	p.shown(p.number, m)
 	shown.SentAt = sentAt
-	return shown, 0, nil
+	return shown, nil
 }
 
 func (p *process) Page(ctx context.Context, cursor string, send func() bool) ([]poll.Snapshot[int], string, *poll.Failure) {
@@ -138,11 +138,11 @@ func (p *process) end(m *meeting) {
 
 // follow waits for each meeting that Follow finds, unless it has been seen through before.
 func (p *process) follow(ctx context.Context, since time.Time) {
-	f := p.waiting.(core).Follow(since)
-	defer f.Cancel()
+	d := p.waiting.(core).Discover(since)
+	defer d.Cancel()
 	met := map[string]bool{}
 	for {
-		found, err := f.Next(ctx)
+		found, err := d.Next(ctx)
 		if err != nil {
 			return
 		}
@@ -218,7 +218,7 @@ func (e each) Subscribe(id string, _ bool) subscription {
 	w := &eachWait{make(chan poll.Update[int], 1), cancel}
 	go func() {
 		for ctx.Err() == nil {
-			if s, _, f := e.Get(ctx, id, func() bool { return true }); f == nil {
+			if s, f := e.Get(ctx, id, func() bool { return true }); f == nil {
 				select {
 				case <-w.updates:
 				default:

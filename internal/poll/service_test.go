@@ -231,10 +231,10 @@ func (s *service) received(m *meeting, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	s.first(m, now)
 	if status < m.known {
 		s.back++
 	}
+	s.first(m, now)
 	s.delays(m, status, now)
 	m.known = max(m.known, status)
 	m.over = m.over || status == final
