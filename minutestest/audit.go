@@ -22,13 +22,17 @@ const maxViolations = 1000
 type audit struct {
 	ignored  []ViolationKind
 	interval time.Duration // between two polls of a meeting
+	meeting  func(id string) (Meeting, bool)
 
 	mu         sync.Mutex
-	found      []Violation                  // by the request that is watched now
 	polls      map[string]map[client]*polls // by meeting
 	violations []Violation
-	creates    map[create]uint64 // those that may have taken effect, with their seq
-	lists      map[place]uint64  // seq of the last list page of each place
+	creates    map[create]int // those that may have taken effect, with their seq
+	lists      map[place]int  // seq of the last list page of each place
+}
+
+func newAudit() *audit {
+	return &audit{interval: MinPollInterval, polls: map[string]map[client]*polls{}, creates: map[create]int{}, lists: map[place]int{}}
 }
 
 // client is one subject of the audit.
@@ -62,48 +66,29 @@ type create struct {
 	body  string
 }
 
-func newAudit() *audit {
-	a := &audit{interval: MinPollInterval}
-	a.reset()
-	return a
-}
-
-func (a *audit) reset() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.polls, a.violations = make(map[string]map[client]*polls), nil
-	a.creates, a.lists = make(map[create]uint64), make(map[place]uint64)
-}
-
 // client says who sent a request. A socket does not show which program is at its other end, so
 // there the key has to do.
 func (e *entry) client() client {
 	if e.sender != 0 {
 		return client{number: e.sender}
 	}
-	return client{key: e.KeySecret}
+	return client{key: e.key}
 }
 
-// watch checks one request and its response, and returns the violations.
-func (a *audit) watch(e *entry) (found []Violation) {
+// watch checks one request and its response.
+func (a *audit) watch(e *entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.judge(e)
-	found, a.found = a.found, nil
-	return found
-}
-
-func (a *audit) judge(e *entry) {
-	switch e.Operation {
+	switch route.Operation(e.Operation) {
 	case "":
 		return
 	case route.MeetingsGet:
 		a.watchPoll(e)
 	case route.MeetingsCreate:
-		if e.ExternalID == "" {
+		if e.externalID == "" {
 			a.watchRepeat(e)
 		}
-		if e.sender == 0 && e.Status == http.StatusOK && !e.lost {
+		if e.sender == 0 && e.Status == http.StatusOK && !e.Lost {
 			a.of(e).workers++ // it returns a meeting that exists, so it may be another worker's
 		}
 	case route.MembersCreate, route.ProjectsCreate:
@@ -112,10 +97,10 @@ func (a *audit) judge(e *entry) {
 		if e.shown() {
 			// The Server may notice a lost create only after the list page that follows it, so the
 			// numbers of the requests count.
-			a.lists[e.place()] = max(a.lists[e.place()], e.seq)
+			a.lists[e.place()] = max(a.lists[e.place()], e.Seq)
 		}
 	case engine.StoragePut:
-		if e.StorageAuthorization {
+		if e.Header["Authorization"] != nil {
 			a.add(ViolationCredential, e, "an Authorization header was sent to storage")
 		}
 		a.forgetPolls(e.MeetingID)
@@ -123,17 +108,15 @@ func (a *audit) judge(e *entry) {
 		a.watchUploadURL(e)
 		a.forgetPolls(e.MeetingID)
 	}
-	if e.Operation != engine.StoragePut {
-		a.watchContentType(e)
-	}
+	a.watchContentType(e)
 }
 
 // shown reports whether the client was shown what it asked for.
 func (e *entry) shown() bool {
-	return e.Status == http.StatusOK && !e.lost && e.method == http.MethodGet
+	return e.Status == http.StatusOK && !e.Lost && e.Method == http.MethodGet
 }
 
-func (e *entry) place() place { return place{e.client(), e.url.Path} }
+func (e *entry) place() place { return place{e.client(), e.Path} }
 
 // watchPoll compares a GET with an earlier one of the same client: with the last one, or with the
 // last but one if there may be two workers, and so on.
@@ -146,17 +129,17 @@ func (a *audit) watchPoll(e *entry) {
 	if len(p.last) == p.workers {
 		before, p.last = p.last[0], p.last[1:]
 	}
-	p.last = append(p.last, poll{e.at, e.MeetingStatus})
-	if e.MeetingStatus == minutes.StatusCreated {
+	p.last = append(p.last, poll{e.at, e.found})
+	if e.found == minutes.StatusCreated {
 		p.rejections = 0 // the client may ask for an upload URL: it has been shown no audio
 	}
 	since := e.at.Sub(before.at)
-	if e.MeetingStatus.Final() || before.status != e.MeetingStatus || since < 0 || since >= a.interval {
+	if e.found.Final() || before.status != e.found || since < 0 || since >= a.interval {
 		return
 	}
-	how := fmt.Sprintf("again after %v instead of %v, and was %s both times", since, a.interval, e.MeetingStatus)
+	how := fmt.Sprintf("again after %v instead of %v, and was %s both times", since, a.interval, e.found)
 	if p.workers > 1 {
-		how = fmt.Sprintf("%d times in %v, and was %s; %d workers may poll it %[4]d times in %[5]v", p.workers+1, since, e.MeetingStatus, p.workers, a.interval)
+		how = fmt.Sprintf("%d times in %v, and was %s; %d workers may poll it %[4]d times in %[5]v", p.workers+1, since, e.found, p.workers, a.interval)
 	}
 	a.add(ViolationPoll, e, "{meeting} was polled "+how)
 }
@@ -185,49 +168,52 @@ func (a *audit) forgetPolls(meetingID string) {
 // said that the meeting has its audio. A client may get this error twice, because two of its
 // goroutines may be too late, and once more for each further worker.
 func (a *audit) watchUploadURL(e *entry) {
-	if e.lost || e.Code != minutes.ErrBadRequest || e.MeetingStatus == "" || e.MeetingStatus == minutes.StatusCreated {
+	if e.Lost || e.Code != string(minutes.ErrBadRequest) || e.found == "" || e.found == minutes.StatusCreated {
 		return
 	}
 	p := a.of(e)
 	if p.rejections++; p.rejections > p.workers+1 {
-		a.add(ViolationUploadURL, e, "asked for an upload URL again for {meeting}, which is "+string(e.MeetingStatus)+" and so has its audio")
+		a.add(ViolationUploadURL, e, "asked for an upload URL again for {meeting}, which is "+string(e.found)+" and so has its audio")
 	}
 }
 
 // watchRepeat compares a create with those that may have taken effect before, unless the client has
 // listed what exists since then.
 func (a *audit) watchRepeat(e *entry) {
-	c := create{e.place(), string(e.Body)}
+	c := create{e.place(), string(e.body)}
 	first, again := a.creates[c]
 	delete(a.creates, c)
 	// The service may not have read the body of a rejected request.
-	if !e.rejected && (e.lost || e.Status == 0 || e.Status >= 500) {
-		a.creates[c] = e.seq
+	if !e.rejected && (e.Lost || e.Status == 0 || e.Status >= 500) {
+		a.creates[c] = e.Seq
 	}
 	if again && a.lists[c.place] < first {
-		a.add(ViolationRepeat, e, fmt.Sprintf("%s %s was sent again with the same body, though the first may have taken effect", e.method, e.url.Path))
+		a.add(ViolationRepeat, e, fmt.Sprintf("%s %s was sent again with the same body, though the first may have taken effect", e.Method, e.Path))
 	}
 }
 
 // watchContentType checks how a JSON body was sent.
 func (a *audit) watchContentType(e *entry) {
-	if len(e.Body) == 0 {
+	if len(e.body) == 0 {
 		return
 	}
-	contentType, encoding := e.header.Get("Content-Type"), e.header.Get("Content-Encoding")
+	contentType, encoding := e.Header.Get("Content-Type"), e.Header.Get("Content-Encoding")
 	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" {
-		a.add(ViolationContentType, e, fmt.Sprintf("the body of %s %s was sent with Content-Type %q", e.method, e.url.Path, contentType))
+		a.add(ViolationContentType, e, fmt.Sprintf("the body of %s %s was sent with Content-Type %q", e.Method, e.Path, contentType))
 	} else if encoding != "" && encoding != "identity" {
-		a.add(ViolationContentType, e, fmt.Sprintf("the body of %s %s was sent with Content-Encoding %q", e.method, e.url.Path, encoding))
+		a.add(ViolationContentType, e, fmt.Sprintf("the body of %s %s was sent with Content-Encoding %q", e.Method, e.Path, encoding))
 	}
 }
 
-func openBodyViolation(at time.Time, req *http.Request) Violation {
-	op, meetingID := engine.Identify(req)
-	return Violation{
-		Kind: ViolationOpenBody, At: at, Operation: minutes.Operation(op), MeetingID: meetingID,
-		Text: fmt.Sprintf("the response to %s %s was neither read to its end nor closed", req.Method, req.URL.Path),
-	}
+// watchOpenBody records that a client left a response open.
+func (a *audit) watchOpenBody(body *openBody) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	op, meetingID := engine.Identify(body.req)
+	a.record(Violation{
+		Kind: ViolationOpenBody, At: body.at, Operation: minutes.Operation(op), MeetingID: meetingID,
+		Text: fmt.Sprintf("the response to %s %s was neither read to its end nor closed", body.req.Method, body.req.URL.Path),
+	})
 }
 
 // add adds a violation of e. In text, {meeting} stands for the meeting.
@@ -235,27 +221,19 @@ func (a *audit) add(kind ViolationKind, e *entry, text string) {
 	if e.Caller != "" {
 		text += ", by " + e.Caller
 	}
-	a.found = append(a.found, Violation{
-		Kind: kind, At: e.at, Seq: int(e.seq), Operation: minutes.Operation(e.Operation),
-		MeetingID: e.MeetingID, Caller: e.Caller, Text: text,
-	})
+	a.record(Violation{Kind: kind, At: e.At, Seq: e.Seq, Operation: e.Operation, MeetingID: e.MeetingID, Caller: e.Caller, Text: text})
 }
 
-// record keeps a violation. The audit is not locked while it asks the engine about the meeting.
-func (s *Server) record(v Violation) {
-	a := s.audit
-	if slices.Contains(a.ignored, v.Kind) {
+// record keeps a violation. The caller holds mu.
+func (a *audit) record(v Violation) {
+	if slices.Contains(a.ignored, v.Kind) || len(a.violations) == maxViolations {
 		return
 	}
-	if m, ok := s.Meeting(v.MeetingID); ok {
+	if m, ok := a.meeting(v.MeetingID); ok {
 		v.Title, v.ExternalID = m.Title, m.ExternalID
 	}
 	v.Text, v.Remedy = strings.ReplaceAll(v.Text, "{meeting}", v.meeting()), remedies[v.Kind]
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.violations) < maxViolations {
-		a.violations = append(a.violations, v)
-	}
+	a.violations = append(a.violations, v)
 }
 
 // after returns the violations after the first n.

@@ -1,10 +1,10 @@
 package minutestest
 
 import (
-	"net/http"
-	"strings"
 	"sync"
 	"time"
+
+	minutes "github.com/meeting-minutes/minutes-go"
 )
 
 // edge is in front of the service and rejects requests that come too fast. In each second of the
@@ -21,17 +21,17 @@ type edge struct {
 // edgeFault is the [Request.Fault] of what the edge rejected.
 const edgeFault = "edge limit"
 
-// rejects reports whether r is one too many.
-func (e *edge) rejects(r *http.Request) bool {
-	if e.limit == 0 || strings.HasPrefix(r.URL.Path, "/storage/") {
+// rejects reports whether a request is one too many.
+func (e *edge) rejects(r *entry) bool {
+	if e.limit == 0 || r.Operation == minutes.OpUpload {
 		return false
 	}
-	second, key := time.Now().Unix(), bearer(r)
+	second := time.Now().Unix()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if second != e.second || e.used == nil {
 		e.second, e.used = second, make(map[string]int)
 	}
-	e.used[key]++
-	return e.used[key] > e.limit
+	e.used[r.key]++
+	return e.used[r.key] > e.limit
 }

@@ -42,10 +42,9 @@ func WithoutAudit(kinds ...ViolationKind) Option {
 func WithEdgeLimit(perSecond int) Option { return func(s *Server) { s.edge.limit = perSecond } }
 
 // WithLog calls log with each request when it has ended, in the goroutine that serves it, before
-// the response is complete. Requests that are served at once are logged at once. A request that
-// ends after a [Server.Reset] that it began before is not logged.
+// the response is complete. Requests that are served at once are logged at once.
 //
 // The Server holds no lock meanwhile: log may call each of its methods but Close, and may use a
 // client of it if that does not log without end. The request is in [Server.Requests] by then. The
-// response waits until log returns. A panic in log is handled as [Call] says.
+// response waits until log returns. A panic in log crashes the program.
 func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } }

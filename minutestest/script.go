@@ -47,21 +47,6 @@ func (s *Server) UnmatchedScripts() (list []Script) {
 	return list
 }
 
-// logUnmatchedScripts names the scripts without a meeting in the log of a failed test.
-func (s *Server) logUnmatchedScripts(tb TB) {
-	s.helper()
-	t, ok := tb.(interface {
-		Failed() bool
-		Logf(format string, args ...any)
-	})
-	if !ok || !t.Failed() {
-		return
-	}
-	for _, sc := range s.UnmatchedScripts() {
-		t.Logf("minutestest: no meeting that exists now matches the Script %s", summary(sc))
-	}
-}
-
 // Release lets a meeting that a script holds go on, and reports whether one held it. The rest of
 // its stage still has to pass.
 func (s *Server) Release(meetingID string) bool {

@@ -7,7 +7,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -77,8 +76,7 @@ func NewServer(tb TB, opts ...Option) *Server {
 	tb.Cleanup(func() {
 		_ = s.Close()
 		s.fails(tb)
-		s.logUnmatchedScripts(tb)
-		s.keepReport(tb)
+		s.explain(tb)
 		if inBubble() {
 			time.Sleep(afterwards)
 		}
@@ -109,18 +107,17 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 		return nil, err
 	}
 	var err error
-	if s.engine, err = engine.New(s.config()); err != nil {
+	s.engine, err = engine.New(engine.Config{
+		World: s.world, KeepAudio: s.keepAudio, Seed: s.seed, MinPollInterval: s.audit.interval, StorageBase: storageBase,
+	})
+	if err != nil {
 		return nil, fmt.Errorf("world: %w", err)
 	}
+	s.audit.meeting = s.engine.Meeting
 	s.inspector = inspector.New(source{s})
-	s.network = newNetwork(s.Handler())
-	s.network.fails = s.dialFault
+	s.network = newNetwork(s.Handler(), s.dialFault)
 	s.http = s.network.client(false)
 	return s, nil
-}
-
-func (s *Server) config() engine.Config {
-	return engine.Config{World: s.world, KeepAudio: s.keepAudio, Seed: s.seed, MinPollInterval: s.audit.interval, StorageBase: storageBase}
 }
 
 // storageBase gives storage its own host in the in-memory network. On a real socket there is one
@@ -169,30 +166,6 @@ func (s *Server) fail(method string, err error) {
 		panic(m)
 	}
 	s.tb.Fatalf("%v", m)
-}
-
-// hook calls f, a function that the test gave to a method or an option, in the goroutine of a
-// request. There net/http would hide a panic, so hook fails the test, or crashes the program
-// without one. A t.Fatal in f ends the goroutine, and fails the test itself.
-func (s *Server) hook(of string, f func()) {
-	defer func() {
-		v := recover()
-		if v == nil {
-			return
-		}
-		text := fmt.Sprintf("minutestest: the function given to %s panicked: %v\n\n%s", of, v, debug.Stack())
-		if s.tb == nil {
-			go panic(text)
-			return
-		}
-		defer func() {
-			if recover() != nil { // the test has ended
-				go panic(text)
-			}
-		}()
-		s.tb.Errorf("%s", text)
-	}()
-	f()
 }
 
 // Client returns a client of the Server with [Server.Key], without a rate limit unless opts set
@@ -309,7 +282,7 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	if first {
 		for _, body := range s.network.leftOpen() {
-			s.record(openBodyViolation(body.at, body.req))
+			s.audit.watchOpenBody(body)
 		}
 	}
 	s.network.close()
@@ -318,66 +291,6 @@ func (s *Server) Close() error {
 		errs = append(errs, srv.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// Reset restores the World that the Server was made with, and removes all meetings, scripts,
-// faults, requests and violations. Requests are counted from one again. A request that has not
-// ended by then is not recorded or logged. If a fault still delays it, it has no effect, and its
-// connection is reset.
-func (s *Server) Reset() error {
-	s.journal.resets.Add(1) // requests that began before are ignored from here on
-	if err := s.engine.Reset(s.config()); err != nil {
-		return fmt.Errorf("minutestest: %w", err)
-	}
-	s.faults.reset()
-	s.journal.reset()
-	s.inspector.Reset()
-	s.audit.reset()
-	s.journal.resets.Add(1) // a page that has read a part of the old state reads all again
-	return nil
-}
-
-// serve handles one request, and records it.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	// The number of resets comes first, because a reset starts the sequence again.
-	e := entry{resets: s.journal.resets.Load(), seq: s.journal.seq.Add(1), sender: senderOf(r), at: time.Now(), clock: s.engine.Now(), method: r.Method, host: r.Host, url: r.URL, header: r.Header}
-	var p *recorded
-	if s.edge.rejects(r) {
-		p = s.apply(r, &e, RateLimit("1"))
-		e.fault = edgeFault
-	} else if fault, ok := s.take(r, false); ok {
-		p = s.apply(r, &e, fault)
-	} else {
-		p = s.handle(r, &e)
-	}
-	if p == nil {
-		s.note(r, &e)
-		reset(w)
-		return
-	}
-	last, lost := p.send(w, r)
-	e.lost = e.lost || lost
-	s.note(r, &e)
-	_, _ = w.Write(last)
-}
-
-// isPast reports whether the Server was reset since the request of e arrived.
-func (s *Server) isPast(e *entry) bool { return e.resets != s.journal.resets.Load() }
-
-// note takes what became of a request to journal and audit.
-func (s *Server) note(r *http.Request, e *entry) {
-	e.took = time.Since(e.at)
-	e.lost = e.lost || r.Context().Err() != nil
-	if s.isPast(e) {
-		return
-	}
-	for _, v := range s.audit.watch(e) {
-		s.record(v)
-	}
-	s.journal.put(e)
-	if s.log != nil {
-		s.hook("WithLog", func() { s.log(e.request()) })
-	}
 }
 
 // fails fails a test for what it has done wrong, or not done.

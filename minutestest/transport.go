@@ -41,8 +41,8 @@ type network struct {
 	bodies map[*openBody]struct{}  // neither read to the end nor closed
 }
 
-func newNetwork(h http.Handler) *network {
-	return &network{handler: h, fails: func(*http.Request) error { return nil }, bubble: inBubble(), live: make(map[*serverEnd]struct{}), bodies: make(map[*openBody]struct{})}
+func newNetwork(h http.Handler, fails func(*http.Request) error) *network {
+	return &network{handler: h, fails: fails, bubble: inBubble(), live: make(map[*serverEnd]struct{}), bodies: make(map[*openBody]struct{})}
 }
 
 // inBubble reports whether the caller runs in a testing/synctest bubble, by the clock: the time of

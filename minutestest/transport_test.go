@@ -18,7 +18,7 @@ const testURL = "https://" + apiHost + "/"
 
 // wire returns a client of a network that serves h.
 func wire(h http.HandlerFunc) (*http.Client, *network) {
-	n := newNetwork(h)
+	n := newNetwork(h, func(*http.Request) error { return nil })
 	return n.client(false), n
 }
 

@@ -86,18 +86,12 @@ type Violation struct {
 }
 
 // String describes the violation in one line.
-func (v Violation) String() string { return v.line(fmt.Sprintf("request %d", v.Seq)) }
-
-// line is the violation with the requests it was found in.
-func (v Violation) line(requests string) string {
+func (v Violation) String() string {
 	text := fmt.Sprintf("violation (%s): %s", v.Kind, v.Text)
 	if v.Seq != 0 {
-		text += " (" + requests + ")"
+		text += fmt.Sprintf(" (request %d)", v.Seq)
 	}
-	if v.Remedy != "" {
-		text += ": " + v.Remedy
-	}
-	return text
+	return text + ": " + v.Remedy
 }
 
 // Violations returns the violations so far, at most a thousand, in the order in which the audit
@@ -120,33 +114,27 @@ func (v *Violation) meeting() string {
 	return name + " (" + strings.Join(known, ", ") + ")"
 }
 
-// alike is what violations that a test reports as one have in common.
-type alike struct {
-	kind      ViolationKind
-	operation minutes.Operation
-	meetingID string
-	caller    string
-}
-
-// grouped returns one line for each group of violations that are alike.
-func grouped(violations []Violation) []string {
-	var order []alike
-	groups := map[alike][]Violation{}
-	for _, v := range violations {
-		group := alike{v.Kind, v.Operation, v.MeetingID, v.Caller}
-		if groups[group] == nil {
-			order = append(order, group)
-		}
-		groups[group] = append(groups[group], v)
+// grouped returns a line for each group of violations that are alike: of one kind, and about one
+// meeting. A program that polls too often does so again and again.
+func grouped(violations []Violation) (lines []string) {
+	type alike struct {
+		kind      ViolationKind
+		meetingID string
 	}
-	lines := make([]string, 0, len(order))
-	for _, group := range order {
-		first, n := groups[group][0], len(groups[group])
-		if n == 1 {
-			lines = append(lines, first.String())
-			continue
+	count := map[alike]int{}
+	var first []Violation
+	for _, v := range violations {
+		group := alike{v.Kind, v.MeetingID}
+		if count[group]++; count[group] == 1 {
+			first = append(first, v)
 		}
-		lines = append(lines, first.line(fmt.Sprintf("%d times, in requests %d to %d", n, first.Seq, groups[group][n-1].Seq)))
+	}
+	for _, v := range first {
+		line := v.String()
+		if n := count[alike{v.Kind, v.MeetingID}]; n > 1 {
+			line += fmt.Sprintf(" (%d times)", n)
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

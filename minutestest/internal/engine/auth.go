@@ -27,14 +27,10 @@ func (c *caller) allows(scope string) bool {
 // authenticate finds the caller and its organisation, and returns the errors that the key decides
 // alone, in the order of D6 and D18.
 func (c *call) authenticate() *apiError {
-	secret, ok := bearer(c.r.Header)
-	if !ok {
-		return errUnauthenticated
-	}
-	c.x.KeySecret = secret
-	c.state.mu.Lock()
-	defer c.state.mu.Unlock()
-	for _, o := range c.state.orgs {
+	secret := KeyOf(c.r)
+	c.service.mu.Lock()
+	defer c.service.mu.Unlock()
+	for _, o := range c.service.orgs {
 		if k := o.Key(secret); k != nil {
 			c.org = o
 			return c.identify(o, k)
@@ -47,7 +43,7 @@ func (c *call) authenticate() *apiError {
 func (c *call) identify(o *organisation, k *world.Key) *apiError {
 	m, in := o.Member(k.MemberID), o.Integration(k.IntegrationID)
 	c.caller = caller{id: cmp.Or(k.MemberID, k.IntegrationID), personal: m != nil, admin: m != nil && m.Admin, scopes: k.Scopes}
-	c.x.Organisation, c.x.Caller, c.x.Personal = o.ID, c.caller.id, c.caller.personal
+	c.x.Caller = c.caller.id
 	switch {
 	case k.Revoked, expired(k, c.now), m != nil && m.Status != minutes.MemberActive:
 		return errUnauthenticated
@@ -65,15 +61,18 @@ func (c *call) identify(o *organisation, k *world.Key) *apiError {
 	return nil
 }
 
-// bearer returns the key of the one Authorization header, whose scheme may be in any case (D18).
-func bearer(h http.Header) (secret string, ok bool) {
-	values := h["Authorization"]
+// KeyOf returns the key in the one Authorization header of r, whose scheme may be in any case (D18),
+// or "". No key is empty.
+func KeyOf(r *http.Request) string {
+	values := r.Header["Authorization"]
 	if len(values) != 1 {
-		return "", false
+		return ""
 	}
 	scheme, secret, _ := strings.Cut(values[0], " ")
-	secret = strings.Trim(secret, " ")
-	return secret, strings.EqualFold(scheme, "Bearer") && secret != ""
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.Trim(secret, " ")
 }
 
 func expired(k *world.Key, now time.Time) bool {

@@ -25,16 +25,11 @@ type form struct {
 
 // readForm reads the request's body. The caller holds no lock.
 func (c *call) readForm() *form {
-	body := c.r.Body
-	if body == nil {
-		body = http.NoBody
-	}
-	var err error
-	c.x.Body, err = io.ReadAll(http.MaxBytesReader(c.w, body, MaxBodyBytes))
+	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, MaxBodyBytes))
 	f := &form{}
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge || c.r.ContentLength > MaxBodyBytes {
 		f.unreadable = errTooLarge
-	} else if err != nil || !utf8.Valid(c.x.Body) || json.Unmarshal(c.x.Body, &f.fields) != nil || f.fields == nil {
+	} else if err != nil || !utf8.Valid(text) || json.Unmarshal(text, &f.fields) != nil || f.fields == nil {
 		f.unreadable = errBody
 	}
 	return f

@@ -48,7 +48,6 @@ func (c *call) newMeeting(f *form) (m *meeting, shared []string) {
 		if m.externalID == "" || longer(m.externalID, maxExternalID) {
 			f.fault("external_id", errExtID)
 		}
-		c.x.ExternalID = m.externalID
 	}
 	m.participants, _ = f.list("participant_ids")
 	m.project, _ = f.text("project_id")

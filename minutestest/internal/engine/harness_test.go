@@ -123,7 +123,7 @@ func (r *response) is(status int, code string) *response {
 	r.t.Helper()
 	require.Equal(r.t, status, r.Code, "%s", r.Body)
 	require.Equal(r.t, status, r.x.Status)
-	require.Equal(r.t, code, string(r.x.Code), "%s", r.Body)
+	require.Equal(r.t, code, r.x.Code, "%s", r.Body)
 	if code != "" {
 		e := r.json()["error"].(map[string]any)
 		require.Equal(r.t, code, e["code"])
@@ -143,7 +143,7 @@ func (r *response) detail(name string) any {
 func (r *response) storage(status int, code string) *response {
 	r.t.Helper()
 	require.Equal(r.t, status, r.Code, "%s", r.Body)
-	require.Equal(r.t, code, r.x.StorageCode)
+	require.Equal(r.t, code, r.x.Code)
 	if code == "" {
 		return r
 	}

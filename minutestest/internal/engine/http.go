@@ -5,28 +5,49 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 )
+
+// StoragePut is the operation of a PUT to storage, which is not in the route table of the API.
+// Every request below /storage/ has it, with any method.
+const StoragePut = route.Upload
+
+// Exchange is what became of a request. Fields that do not apply are zero.
+type Exchange struct {
+	Status    int    // of the response
+	Code      string // of an error response
+	RequestID string // of an error response of the API, or of any of storage
+	Caller    string // id of the member or integration behind the key
+	MeetingID string // the meeting in the path, or the one created or returned by a create
+	Bytes     int64  // of the recording that arrived
+
+	// MeetingStatus is the meeting's status as this request found it: the one that a GET showed, or
+	// the one before an upload URL was requested. It is set if the caller was allowed to see the
+	// meeting.
+	MeetingStatus minutes.Status
+}
 
 // call is one request to the API while the engine handles it.
 type call struct {
-	state  *state
-	w      http.ResponseWriter
-	r      *http.Request
-	now    time.Time
-	caller caller
-	org    *organisation
-	form   *form // the body, if the operation has one
-	status int   // of the response
-	x      Exchange
+	service *Service
+	w       http.ResponseWriter
+	r       *http.Request
+	now     time.Time
+	caller  caller
+	org     *organisation
+	form    *form // the body, if the operation has one
+	status  int   // of the response
+	x       Exchange
 }
 
 // Serve handles one request to the API or to storage, and reports the exchange.
 func (s *Service) Serve(w http.ResponseWriter, r *http.Request) Exchange {
-	st := s.state.Load()
 	if isStorage(r.URL) {
-		return st.storage(w, r)
+		return s.storage(w, r)
 	}
-	c := &call{state: st, w: w, r: r, now: st.now()}
+	c := &call{service: s, w: w, r: r, now: s.Now()}
 	var body []byte
 	if success, err := c.result(); err != nil {
 		body = c.errorBody(err)
@@ -47,9 +68,6 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request) Exchange {
 func (c *call) result() (any, *apiError) {
 	found, id, allow := lookUp(c.r)
 	c.x.MeetingID = id
-	if found != nil {
-		c.x.Operation = found.Operation
-	}
 	if err := c.authenticate(); err != nil {
 		return nil, err
 	}
@@ -64,7 +82,7 @@ func (c *call) result() (any, *apiError) {
 	}
 	if found.Method != http.MethodGet && found.Method != http.MethodDelete {
 		c.form = c.readForm()
-		c.now = c.state.now() // reading may have taken a while
+		c.now = c.service.Now() // reading may have taken a while
 	}
 	c.status = found.Success
 	c.org.lock(c.now)
@@ -75,7 +93,7 @@ func (c *call) result() (any, *apiError) {
 // errorBody makes the response an error response, and returns its body.
 func (c *call) errorBody(err *apiError) []byte {
 	c.status = err.status
-	c.x.Code, c.x.RequestID = err.code, c.state.ids.next(requestPrefix)
+	c.x.Code, c.x.RequestID = string(err.code), c.service.ids.next(requestPrefix)
 	return encode(map[string]errorJSON{"error": {err.code, err.message, c.x.RequestID, err.details}})
 }
 

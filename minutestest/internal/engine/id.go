@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// ids makes the ids of a state, and keeps the secret that it signs with. Ids cannot be guessed.
+// ids makes the ids of a Service, and keeps the secret that it signs with. Ids cannot be guessed.
 // With a seed they are the same on each run, and those of one kind do not depend on how many of
 // another kind were made meanwhile: a poll more or less changes no meeting's id.
 type ids struct {

@@ -36,7 +36,7 @@ type job struct {
 // arrive starts the processing of a recording that has arrived completely.
 func (o *organisation) arrive(m *meeting, j *job) {
 	m.job = j
-	sc := o.state.scripts.of(m)
+	sc := o.service.scripts.of(m)
 	if sc.Duration > 0 && !j.unreadable {
 		j.seconds = wholeSeconds(sc.Duration)
 	}
@@ -65,12 +65,12 @@ func (o *organisation) plan(m *meeting, earliest time.Time) {
 	if m.status.Final() {
 		return
 	}
-	j, sc := m.job, o.state.scripts.of(m)
+	j, sc := m.job, o.service.scripts.of(m)
 	if j.held = sc.Hold == m.status && !j.released; j.held {
 		return
 	}
 	var stage time.Duration // none in transcribed
-	stages := orStages(sc.Stages, o.state.stages)
+	stages := orStages(sc.Stages, o.service.stages)
 	switch m.status {
 	case minutes.StatusAudioUploaded:
 		stage = stages.Prepare
@@ -101,7 +101,7 @@ func (o *organisation) unschedule(m *meeting) {
 // step ends m's present status. This is the whole of section 3 of the API reference, with the
 // source statuses of D12.
 func (o *organisation) step(m *meeting, at time.Time) {
-	j, outcome := m.job, o.state.scripts.of(m).Outcome
+	j, outcome := m.job, o.service.scripts.of(m).Outcome
 	next := minutes.StatusTranscribed
 	switch m.status {
 	case minutes.StatusAudioUploaded:
@@ -171,17 +171,17 @@ func (o *organisation) skip(m *meeting, status minutes.Status, now time.Time) {
 	if status == minutes.StatusCreated {
 		return
 	}
-	scripts, before := o.state.scripts, o.quota
+	scripts, before := o.service.scripts, o.quota
 	outcome := minutes.StatusMinutesReady
 	if status.Failed() {
 		outcome = status
 	}
-	o.state.scripts = scriptsFor(world.Script{MeetingID: m.id, Outcome: outcome})
+	o.service.scripts = scriptsFor(world.Script{MeetingID: m.id, Outcome: outcome})
 	o.credits, o.seconds = 1, o.reserved+1
 	o.arrive(m, &job{contentType: "audio/mpeg", size: bytesPerSecond, sha256: oneSecond, seconds: 1, received: now})
 	for m.status != status && !m.status.Final() {
 		o.step(m, now)
 	}
-	o.credits, o.seconds, o.state.scripts = before.credits, before.seconds, scripts
+	o.credits, o.seconds, o.service.scripts = before.credits, before.seconds, scripts
 	o.plan(m, now)
 }

@@ -40,7 +40,7 @@ func (c *call) getMeeting() (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	c.w.Header().Set("Cache-Control", c.state.pace)
+	c.w.Header().Set("Cache-Control", c.service.pace)
 	return m.json(), nil
 }
 
@@ -94,7 +94,7 @@ func (c *call) uploadURL() (any, *apiError) {
 	if m.job != nil {
 		return nil, errHasAudio // D11
 	}
-	url := c.state.StorageBase(c.r) + c.state.presign(c.org.ID, m.id, contentType, c.now)
+	url := c.service.cfg.StorageBase(c.r) + c.service.presign(c.org.ID, m.id, contentType, c.now)
 	return uploadJSON{url, int(uploadURLValidity.Seconds()), http.MethodPut}, nil
 }
 

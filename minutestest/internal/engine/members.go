@@ -34,7 +34,7 @@ func (c *call) createMember() (any, *apiError) {
 	if len(o.Members) >= *o.MaxMembers {
 		return nil, errMemberLimit
 	}
-	m.ID = o.state.ids.next(memberPrefix)
+	m.ID = o.service.ids.next(memberPrefix)
 	o.Members = append(o.Members, m)
 	return memberOf(&m), nil
 }
@@ -60,7 +60,7 @@ func (c *call) createProject() (any, *apiError) {
 	if err := c.form.err(); err != nil {
 		return nil, err
 	}
-	p := world.Project{ID: c.state.ids.next(projectPrefix), Name: name}
+	p := world.Project{ID: c.service.ids.next(projectPrefix), Name: name}
 	c.org.Projects = append(c.org.Projects, p)
 	return projectJSON{p.ID, p.Name}, nil
 }

@@ -11,9 +11,9 @@ import (
 )
 
 // organisation is one organisation and its meetings. No id or reference reaches across two of them.
-// The state's lock guards it.
+// The Service's lock guards it.
 type organisation struct {
-	state              *state
+	service            *Service
 	world.Organisation // complete; of its quota, only quota counts
 	quota
 
@@ -26,11 +26,11 @@ type organisation struct {
 
 // lock locks the organisation, and brings it up to now.
 func (o *organisation) lock(now time.Time) {
-	o.state.mu.Lock()
+	o.service.mu.Lock()
 	o.settle(now)
 }
 
-func (o *organisation) unlock() { o.state.mu.Unlock() }
+func (o *organisation) unlock() { o.service.mu.Unlock() }
 
 // settings returns a copy of the organisation's settings, with the quota that is left.
 func (o *organisation) settings() world.Organisation {

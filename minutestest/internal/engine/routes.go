@@ -76,8 +76,7 @@ func match(pattern, path string) (meetingID string, ok bool) {
 // anything. The operation is "" if the API has none.
 func Identify(r *http.Request) (op route.Operation, meetingID string) {
 	if isStorage(r.URL) {
-		_, meetingID = storedIn(r.URL)
-		return StoragePut, meetingID
+		return StoragePut, storedIn(r.URL)
 	}
 	found, meetingID, _ := lookUp(r)
 	if found == nil {

@@ -50,25 +50,24 @@ func (s *Service) Script(sc world.Script) error {
 	if err := checkScript(sc); err != nil {
 		return err
 	}
-	st, sel := s.state.Load(), selectorOf(sc)
-	now := st.lock() // the past keeps the script it had
-	defer st.mu.Unlock()
-	st.scripts[sel] = sc
+	sel := selectorOf(sc)
+	now := s.lock() // the past keeps the script it had
+	defer s.mu.Unlock()
+	s.scripts[sel] = sc
 	if sc == (world.Script{MeetingID: sel.meetingID, ExternalID: sel.externalID, Title: sel.title}) {
-		delete(st.scripts, sel)
+		delete(s.scripts, sel)
 	}
-	st.replan(now)
+	s.replan(now)
 	return nil
 }
 
 // Scripts returns the scripts in force: the one for all meetings, then those for titles, for
 // external ids and for ids, each sorted.
 func (s *Service) Scripts() []world.Script {
-	st := s.state.Load()
-	st.mu.Lock()
-	defer st.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var list []world.Script
-	for _, sc := range st.scripts {
+	for _, sc := range s.scripts {
 		list = append(list, sc)
 	}
 	slices.SortFunc(list, func(a, b world.Script) int {
@@ -80,8 +79,7 @@ func (s *Service) Scripts() []world.Script {
 // Release lets a held meeting continue, and reports whether it was held. The rest of its stage, if
 // any, still has to pass.
 func (s *Service) Release(id string) bool {
-	st := s.state.Load()
-	o, m := st.find(id)
+	o, m := s.find(id)
 	if o == nil {
 		return false
 	}
@@ -90,7 +88,7 @@ func (s *Service) Release(id string) bool {
 		return false
 	}
 	m.job.released = true
-	o.plan(m, st.now())
+	o.plan(m, s.Now())
 	return true
 }
 
@@ -102,8 +100,7 @@ func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, erro
 	if until != "" && target < 1 {
 		return "", fmt.Errorf("a meeting cannot come to %q", until)
 	}
-	st := s.state.Load()
-	o, m := st.find(id)
+	o, m := s.find(id)
 	if o == nil {
 		return "", fmt.Errorf("there is no meeting %q", id)
 	}
@@ -117,7 +114,7 @@ func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, erro
 		return m.status, fmt.Errorf("meeting %s is %s already", id, m.status)
 	}
 	for {
-		o.step(m, st.now())
+		o.step(m, s.Now())
 		if until == "" || m.status == until || m.status.Final() {
 			return m.status, nil
 		}

@@ -19,24 +19,24 @@ const (
 
 // presign returns path and query of an upload URL, in the style of S3. The signature covers the
 // method, every byte of path and query, and the content type.
-func (st *state) presign(org, meeting, contentType string, now time.Time) string {
+func (s *Service) presign(org, meeting, contentType string, now time.Time) string {
 	path := storagePath + url.PathEscape(org) + "/" + url.PathEscape(meeting)
 	query := "X-Amz-Algorithm=AWS4-HMAC-SHA256" +
 		"&X-Amz-Credential=minutes%2F" + now.Format("20060102") + "%2Flocal%2Fs3%2Faws4_request" +
 		"&X-Amz-Date=" + now.Format(storageTime) +
 		"&X-Amz-Expires=" + strconv.Itoa(int(uploadURLValidity.Seconds())) +
 		"&X-Amz-SignedHeaders=content-type"
-	return path + "?" + query + signatureParam + st.sign(path, query, contentType)
+	return path + "?" + query + signatureParam + s.sign(path, query, contentType)
 }
 
-func (st *state) sign(path, query, contentType string) string {
-	return hex.EncodeToString(st.ids.mac("upload", path, query, contentType))
+func (s *Service) sign(path, query, contentType string) string {
+	return hex.EncodeToString(s.ids.mac("upload", path, query, contentType))
 }
 
 // signed reports whether presign made u, byte for byte, for this content type, and when it expires.
-func (st *state) signed(u *url.URL, contentType string) (expires time.Time, ok bool) {
+func (s *Service) signed(u *url.URL, contentType string) (expires time.Time, ok bool) {
 	query, signature, found := strings.Cut(u.RawQuery, signatureParam)
-	if !found || !hmac.Equal([]byte(signature), []byte(st.sign(u.EscapedPath(), query, contentType))) {
+	if !found || !hmac.Equal([]byte(signature), []byte(s.sign(u.EscapedPath(), query, contentType))) {
 		return time.Time{}, false
 	}
 	_, rest, _ := strings.Cut(query, "&X-Amz-Date=")
@@ -45,13 +45,11 @@ func (st *state) signed(u *url.URL, contentType string) (expires time.Time, ok b
 	return at.Add(uploadURLValidity), err == nil
 }
 
-// storedIn returns the organisation and the meeting that a storage URL names.
-func storedIn(u *url.URL) (org, meeting string) {
-	rest, _ := strings.CutPrefix(u.EscapedPath(), storagePath)
-	before, after, _ := strings.Cut(rest, "/")
-	org, _ = url.PathUnescape(before)
-	meeting, _ = url.PathUnescape(after)
-	return org, meeting
+// storedIn returns the meeting that a storage URL names.
+func storedIn(u *url.URL) (meetingID string) {
+	_, id, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), storagePath), "/")
+	meetingID, _ = url.PathUnescape(id)
+	return meetingID
 }
 
 func isStorage(u *url.URL) bool { return strings.HasPrefix(u.Path, storagePath) }

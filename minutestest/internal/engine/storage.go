@@ -27,12 +27,11 @@ var (
 )
 
 // storage handles a request to storage.
-func (st *state) storage(rw http.ResponseWriter, r *http.Request) Exchange {
-	x := Exchange{Operation: StoragePut, StorageAuthorization: len(r.Header["Authorization"]) > 0}
-	x.Organisation, x.MeetingID = storedIn(r.URL)
-	etag, err := st.put(r, &x)
+func (s *Service) storage(rw http.ResponseWriter, r *http.Request) Exchange {
+	x := Exchange{MeetingID: storedIn(r.URL)}
+	etag, err := s.put(r, &x)
 	h := rw.Header()
-	x.RequestID = st.ids.next(requestPrefix)
+	x.RequestID = s.ids.next(requestPrefix)
 	h.Set("X-Amz-Request-Id", x.RequestID)
 	if err == nil {
 		x.Status = http.StatusOK
@@ -41,7 +40,7 @@ func (st *state) storage(rw http.ResponseWriter, r *http.Request) Exchange {
 		rw.WriteHeader(x.Status)
 		return x
 	}
-	x.Status, x.StorageCode = err.status, err.code
+	x.Status, x.Code = err.status, err.code
 	if err == errStorageMethod {
 		h.Set("Allow", http.MethodPut)
 	}
@@ -56,7 +55,7 @@ func (e *storageError) xml(requestID string) string {
 
 // put takes a recording. It checks everything that it can before it reads the first byte, so that a
 // client that expects 100-continue sends none in vain.
-func (st *state) put(r *http.Request, x *Exchange) (etag string, err *storageError) {
+func (s *Service) put(r *http.Request, x *Exchange) (etag string, err *storageError) {
 	if r.Method != http.MethodPut {
 		return "", errStorageMethod
 	}
@@ -64,27 +63,27 @@ func (st *state) put(r *http.Request, x *Exchange) (etag string, err *storageErr
 	if types := r.Header["Content-Type"]; len(types) == 1 {
 		contentType = types[0]
 	}
-	expires, ok := st.signed(r.URL, contentType)
+	expires, ok := s.signed(r.URL, contentType)
 	if !ok {
 		return "", errSignature
 	}
-	if !st.now().Before(expires) {
+	if !s.Now().Before(expires) {
 		return "", errURLExpired
 	}
-	if err := st.awaits(x, nil); err != nil {
+	if err := s.awaits(x, nil); err != nil {
 		return "", err
 	}
 	if r.ContentLength < 0 || r.ContentLength == 0 && r.Header["Content-Length"] == nil {
 		return "", errNoLength
 	}
 	j := &job{contentType: contentType}
-	cut := st.receive(r, j)
-	x.StorageBytes = j.size
+	cut := s.receive(r, j)
+	x.Bytes = j.size
 	if cut != nil || j.size != r.ContentLength { // D22: the meeting is left without audio
 		return "", errIncomplete
 	}
-	j.received = st.now()
-	if err := st.awaits(x, j); err != nil { // another upload may have been first
+	j.received = s.Now()
+	if err := s.awaits(x, j); err != nil { // another upload may have been first
 		return "", err
 	}
 	return `"` + hex.EncodeToString(j.sha256[:16]) + `"`, nil
@@ -92,13 +91,13 @@ func (st *state) put(r *http.Request, x *Exchange) (etag string, err *storageErr
 
 // awaits returns an error if the meeting is gone or has audio. Without one, j becomes the meeting's
 // audio, unless it is nil.
-func (st *state) awaits(x *Exchange, j *job) *storageError {
-	o, m := st.find(x.MeetingID)
+func (s *Service) awaits(x *Exchange, j *job) *storageError {
+	o, m := s.find(x.MeetingID)
 	if o == nil {
 		return errNoKey
 	}
 	defer o.unlock()
-	x.MeetingStatus, x.ExternalID = m.status, m.externalID
+	x.MeetingStatus = m.status
 	if m.job != nil {
 		return errURLUsed
 	}
@@ -109,16 +108,16 @@ func (st *state) awaits(x *Exchange, j *job) *storageError {
 }
 
 // receive reads a recording in constant memory, unless the service was asked to keep it.
-func (st *state) receive(r *http.Request, j *job) (err error) {
+func (s *Service) receive(r *http.Request, j *job) (err error) {
 	hash, head := sha256.New(), &prefix{limit: wavHead}
-	if st.KeepAudio {
+	if s.cfg.KeepAudio {
 		head.limit = math.MaxInt
 	}
 	if j.size, err = io.Copy(io.MultiWriter(hash, head), r.Body); err != nil {
 		return err
 	}
 	hash.Sum(j.sha256[:0])
-	if st.KeepAudio {
+	if s.cfg.KeepAudio {
 		j.bytes = head.bytes
 	}
 	if j.unreadable = !processed(j.contentType) || j.size == 0 || j.size > maxAudioBytes; !j.unreadable {

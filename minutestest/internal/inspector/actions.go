@@ -2,6 +2,7 @@ package inspector
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -35,9 +36,6 @@ type actions struct {
 }
 
 func (a *actions) add(what action) {
-	for i, text := range what.Changes {
-		what.Changes[i] = shorten(text)
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.count++
@@ -52,22 +50,12 @@ func (a *actions) after(n int) ([]action, int) {
 	return slices.Clone(a.list[max(0, len(a.list)-(a.count-n)):]), a.count
 }
 
-func (a *actions) reset() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.count, a.list = 0, nil
-}
-
-func shorten(text string) string {
-	if r := []rune(text); len(r) > maxChange {
-		return string(r[:maxChange]) + "…"
-	}
-	return text
-}
-
 // Did records an action that happened now: the name of the method, the meeting if it is about one,
 // and what changed, for people.
 func (i *Inspector) Did(name, meetingID string, changes ...string) {
+	for n, text := range changes {
+		changes[n] = fmt.Sprintf("%.*s", maxChange, text)
+	}
 	i.actions.add(action{At: MillisOf(i.source.Engine().Now()), After: i.source.Arrived(), Name: name, MeetingID: meetingID, Changes: changes})
 }
 

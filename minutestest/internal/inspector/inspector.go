@@ -22,9 +22,6 @@ type Inspector struct {
 // New returns an Inspector of a service.
 func New(source Source) *Inspector { return &Inspector{source: source} }
 
-// Reset forgets the actions.
-func (i *Inspector) Reset() { i.actions.reset() }
-
 // Report writes the page as one file that needs no server. Name and failed are those of the test.
 func (i *Inspector) Report(w io.Writer, name string, failed bool) error {
 	var reader reader
@@ -39,8 +36,8 @@ const maxDetails = 32 << 20
 // details yields what a click opens, by the path that the live page would ask for.
 func (i *Inspector) details(of news) iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
-		for _, r := range of.Requests {
-			if full, ok := i.source.Request(r.Seq); ok && !yield(fmt.Sprintf("requests/%d", r.Seq), full) {
+		for seq, full := range i.source.Requests() {
+			if !yield(fmt.Sprintf("requests/%d", seq), full) {
 				return
 			}
 		}
@@ -64,9 +61,13 @@ func (i *Inspector) Handler() http.Handler {
 	mux.HandleFunc("GET /{$}", servePage)
 	mux.HandleFunc("GET /events", i.events)
 	mux.HandleFunc("GET /requests/{seq}", func(w http.ResponseWriter, r *http.Request) {
-		seq, _ := strconv.Atoi(r.PathValue("seq"))
-		full, ok := i.source.Request(seq)
-		detail(w, full, ok)
+		for seq, full := range i.source.Requests() {
+			if strconv.Itoa(seq) == r.PathValue("seq") {
+				detail(w, full, true)
+				return
+			}
+		}
+		detail(w, nil, false)
 	})
 	mux.HandleFunc("GET /meetings/{id}", func(w http.ResponseWriter, r *http.Request) {
 		full, ok := i.source.Engine().Meeting(r.PathValue("id"))
@@ -90,9 +91,9 @@ const (
 	keepAlive    = 15 * time.Second      // longest time between two events
 )
 
-// events serves the server-sent events that feed the page. The first one, and the first after a
-// reset, is a "state" with everything. Each later one is "news" with the changes. It asks for news
-// again and again, so that it costs nothing without watchers.
+// events serves the server-sent events that feed the page. The first one is a "state" with
+// everything. Each later one is "news" with the changes. It asks for news again and again, so that
+// it costs nothing without watchers.
 func (i *Inspector) events(w http.ResponseWriter, r *http.Request) {
 	conn := http.NewResponseController(w)
 	_ = conn.SetReadDeadline(time.Time{}) // the request is complete

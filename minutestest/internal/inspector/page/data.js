@@ -28,6 +28,7 @@ function take(news) {
   model.total = news.total;
   for (const m of news.meetings ?? []) {
     const row = rowOf(m.id);
+    for (const s of m.history) s.at = Date.parse(s.at);
     row.meeting = m;
     row.created = m.history[0].at;
     row.search = null;
@@ -51,6 +52,8 @@ function take(news) {
     }
   }
   for (const r of news.requests ?? []) {
+    r.at = Date.parse(r.at);
+    r.took /= 1e6; // from nanoseconds
     classify(r);
     addBySeq(model.requests, r);
     model.bySeq.set(r.seq, r);
@@ -66,7 +69,10 @@ function take(news) {
     if (a.meeting_id) touched.add(a.meeting_id);
   }
   bound();
-  if (news.world) model.world = news.world;
+  if (news.world) {
+    model.world = news.world;
+    model.world.organisations ??= [];
+  }
   axis.add(news.now);
   return touched;
 }
@@ -197,7 +203,11 @@ const hasFailedMeeting = row => !!row.meeting && !row.gone && failed(row.meeting
 const stateOf = row => row.gone ? "deleted" : row.meeting ? row.meeting.status.replaceAll("_", " ") : "not there";
 const failed = status => /failed|blocked|rejected/.test(status);
 const final = status => failed(status) || status === "minutes_ready";
+const holderOf = key => key.integration_id || key.member_id;
+const nameIn = (o, id) => [...o.integrations ?? [], ...o.members ?? []].find(who => who.id === id)?.name;
 const callerName = id => {
-  for (const o of model.world.organisations) for (const c of o.callers ?? []) if (c.id === id && c.name) return `${c.name} (${id})`;
-  return id;
+  const name = model.world.organisations.map(o => nameIn(o, id)).find(name => name);
+  return name ? `${name} (${id})` : id;
 };
+// rejectionOf says why all keys of an organisation are rejected.
+const rejectionOf = o => o.suspended ? " (suspended)" : o.expired ? " (expired)" : o.api_disabled ? " (no API access)" : "";
