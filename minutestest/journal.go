@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -57,7 +55,7 @@ func (s *Server) Requests(of ...minutes.Operation) []Request {
 // RequestsAfter returns those of [Server.Requests] whose Seq is greater than seq, one at a time.
 func (s *Server) RequestsAfter(seq int, of ...minutes.Operation) iter.Seq[Request] {
 	return func(yield func(Request) bool) {
-		list, _ := s.journal.since(0)
+		list, _ := s.journal.Since(0)
 		slices.SortFunc(list, func(a, b Request) int { return cmp.Compare(a.Seq, b.Seq) })
 		for _, r := range list {
 			if r.Seq > seq && (len(of) == 0 || slices.Contains(of, r.Operation)) && !yield(r) {
@@ -117,27 +115,4 @@ func (r Request) MarshalJSON() ([]byte, error) {
 		plain
 		Body json.RawMessage `json:"body"`
 	}{shown, body})
-}
-
-// journal keeps the last requests.
-type journal struct {
-	arrived atomic.Uint64
-
-	mu    sync.Mutex
-	ended int       // also those that are no longer kept
-	list  []Request // in the order in which they ended
-}
-
-func (j *journal) put(r Request) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.ended++
-	j.list = append(j.list[max(0, len(j.list)+1-journalSize):], r)
-}
-
-// since returns the requests that ended after the first n, and how many have ended.
-func (j *journal) since(n int) ([]Request, int) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return slices.Clone(j.list[max(0, len(j.list)-(j.ended-n)):]), j.ended
 }

@@ -141,7 +141,7 @@ func TestJournal_IsBounded(t *testing.T) {
 	c.call("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", 2*maxBody)+`"}`)
 	assert.Len(t, s.Requests()[0].Body, maxBody)
 	for range journalSize + 10 {
-		s.journal.put(Request{Seq: int(s.journal.arrived.Add(1))})
+		s.journal.Add(Request{Seq: int(s.count.Add(1))})
 	}
 	list := s.Requests()
 	require.Len(t, list, journalSize)

@@ -47,11 +47,11 @@ func (s *Server) Inspector() http.Handler { return s.inspector.Handler() }
 type source struct{ s *Server }
 
 func (v source) Engine() *engine.Service { return v.s.engine }
-func (v source) Arrived() int            { return int(v.s.journal.arrived.Load()) }
+func (v source) Arrived() int            { return int(v.s.count.Load()) }
 
 // RequestsSince leaves out what only a click shows.
 func (v source) RequestsSince(n int) (list []any, next int) {
-	requests, next := v.s.journal.since(n)
+	requests, next := v.s.journal.Since(n)
 	for _, r := range requests {
 		r.Header, r.Query, r.Body = nil, nil, ""
 		list = append(list, r)
@@ -70,7 +70,8 @@ func (v source) Requests() iter.Seq2[int, any] {
 }
 
 func (v source) ViolationsSince(n int) (list []any) {
-	for _, violation := range v.s.audit.after(n) {
+	violations, _ := v.s.audit.violations.Since(n)
+	for _, violation := range violations {
 		list = append(list, violation)
 	}
 	return list

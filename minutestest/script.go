@@ -6,7 +6,6 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 )
 
 // Script sets the outcome of meetings from now on: of future meetings, and of the remaining stages
@@ -152,7 +151,6 @@ func (s *Server) Organisation(id string) (Organisation, bool) {
 //	})
 func (s *Server) Update(organisation string, change func(*Organisation)) {
 	s.helper()
-	before, _ := s.Organisation(organisation)
 	err := s.engine.Update(func(w *World) error {
 		for i := range w.Organisations {
 			if o := &w.Organisations[i]; o.ID == organisation {
@@ -167,8 +165,7 @@ func (s *Server) Update(organisation string, change func(*Organisation)) {
 		s.fail("Update", err)
 		return
 	}
-	after, _ := s.Organisation(organisation)
-	s.inspector.Did("Update "+organisation, "", inspector.Changes(before, after))
+	s.inspector.Did("Update "+organisation, "")
 }
 
 // UpdateWorld is like [Server.Update] for all organisations and the stages. Organisations that are

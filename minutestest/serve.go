@@ -5,12 +5,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"io"
+	"maps"
+	"net"
 	"net/http"
-	"net/http/httptest"
+	"regexp"
 	"runtime/debug"
+	"strconv"
+	"sync"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -74,7 +77,7 @@ func (e *entry) readBody(r *http.Request) {
 
 // serve handles one request, and records it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	seq := s.journal.arrived.Add(1)
+	seq := s.count.Add(1)
 	e := s.arrived(r)
 	e.Seq = int(seq)
 	var p *recorded
@@ -102,7 +105,7 @@ func (s *Server) note(r *http.Request, e *entry) {
 	e.Took = time.Since(e.at)
 	e.Lost = e.Lost || r.Context().Err() != nil
 	s.audit.watch(e)
-	s.journal.put(e.Request)
+	s.journal.Add(e.Request)
 	if s.log != nil {
 		inTheOpen(func() { s.log(e.Request) })
 	}
@@ -123,10 +126,9 @@ func inTheOpen(f func()) {
 
 // handle returns the service's own response.
 func (s *Server) handle(r *http.Request, e *entry) *recorded {
-	p := &recorded{ResponseRecorder: httptest.NewRecorder()}
-	x := s.engine.Serve(p, r)
-	e.Status, e.Code, e.RequestID, e.Caller, e.MeetingID, e.Bytes = x.Status, x.Code, x.RequestID, x.Caller, x.MeetingID, x.Bytes
-	e.found, e.rejected = x.MeetingStatus, x.Status >= 400 && x.Status < 500
+	p := &recorded{Response: s.engine.Serve(r)}
+	e.Status, e.Code, e.RequestID, e.Caller, e.MeetingID, e.Bytes = p.Status, p.Code, p.RequestID, p.Caller, p.MeetingID, p.Bytes
+	e.found, e.rejected = p.MeetingStatus, p.Status >= 400 && p.Status < 500
 	return p
 }
 
@@ -150,7 +152,7 @@ func (s *Server) apply(r *http.Request, e *entry, f Fault) (p *recorded) {
 		if p == nil {
 			p = s.handle(r, e)
 		}
-		return f.change(p, r, e)
+		return f.change(p, e)
 	}
 	// The client does not see the response that the engine may have made.
 	e.Status, e.Code, e.RequestID = 0, "", ""
@@ -162,12 +164,12 @@ func (s *Server) apply(r *http.Request, e *entry, f Fault) (p *recorded) {
 		return nil
 	}
 	p = f.response(e)
-	e.Status = p.Code
+	e.Status = p.Status
 	return p
 }
 
 // change changes the service's own response.
-func (f Fault) change(p *recorded, r *http.Request, e *entry) *recorded {
+func (f Fault) change(p *recorded, e *entry) *recorded {
 	switch f.form.Kind {
 	case kindShowStatus:
 		p.showStatus(f.form.MeetingStatus)
@@ -175,7 +177,7 @@ func (f Fault) change(p *recorded, r *http.Request, e *entry) *recorded {
 	case kindDrip:
 		p.over = time.Duration(f.form.Over)
 	case kindTruncate:
-		if p.truncated, p.bytes = true, f.form.Bytes; p.Body.Len() == 0 || r.Method == http.MethodHead {
+		if p.truncated, p.bytes = true, f.form.Bytes; len(p.Body) == 0 {
 			e.Status, e.Lost = 0, true
 			return nil // there is no body to cut
 		}
@@ -190,45 +192,32 @@ func (f Fault) response(e *entry) *recorded {
 	var p *recorded
 	switch form.Kind {
 	case kindRateLimit:
-		p = newResponse(http.StatusTooManyRequests, "text/plain; charset=utf-8", "Too many requests\n")
+		p = newResponse(http.StatusTooManyRequests, "text/plain; charset=utf-8", []byte("Too many requests\n"))
 	case kindRefuse:
 		e.Code, e.RequestID = form.Code, requestID
-		body, _ := json.Marshal(envelope{Error: envelopeError{form.Code, message, requestID}})
-		p = newResponse(statusOf(minutes.ErrorCode(form.Code)), "application/json; charset=utf-8", string(body))
+		p = newResponse(statusOf(minutes.ErrorCode(form.Code)), engine.JSON, engine.ErrorJSON(minutes.ErrorCode(form.Code), message, requestID, nil))
 	case kindRefuseUpload:
 		e.Code, e.RequestID = form.Code, requestID
-		body, _ := xml.Marshal(struct {
-			XMLName   xml.Name `xml:"Error"`
-			Code      string
-			Message   string
-			RequestID string `xml:"RequestId"`
-		}{Code: form.Code, Message: message, RequestID: requestID})
-		p = newResponse(form.Status, "application/xml", xml.Header+string(body))
+		p = newResponse(form.Status, engine.XML, engine.ErrorXML(form.Code, message, requestID))
 	default:
-		var sent envelope
+		var sent struct {
+			Error struct {
+				Code      string `json:"code"`
+				RequestID string `json:"request_id"`
+			} `json:"error"`
+		}
 		if e.Operation != minutes.OpUpload && form.Status >= 400 && json.Unmarshal([]byte(form.Body), &sent) == nil {
 			e.Code, e.RequestID = sent.Error.Code, sent.Error.RequestID
 		}
-		p = newResponse(form.Status, form.ContentType, form.Body)
+		p = newResponse(form.Status, form.ContentType, []byte(form.Body))
 	}
 	if form.RetryAfter != "" {
-		p.Header().Set("Retry-After", form.RetryAfter)
+		p.Header.Set("Retry-After", form.RetryAfter)
 	}
 	for name, value := range form.Header {
-		p.Header().Set(name, value)
+		p.Header.Set(name, value)
 	}
 	return p
-}
-
-// envelope is the body of an error response of the API.
-type envelope struct {
-	Error envelopeError `json:"error"`
-}
-
-type envelopeError struct {
-	Code      string `json:"code"`
-	Message   string `json:"message"`
-	RequestID string `json:"request_id"`
 }
 
 // slowBody is a body that is read slowly.
@@ -244,4 +233,121 @@ func (b *slowBody) Read(p []byte) (int, error) {
 		return n, b.ctx.Err()
 	}
 	return n, err
+}
+
+// recorded is a response that has not been sent yet, so a fault can change it.
+type recorded struct {
+	engine.Response
+	truncated bool // after so many bytes of the body
+	bytes     int64
+	over      time.Duration // of a body that comes in pieces
+}
+
+func newResponse(status int, contentType string, body []byte) *recorded {
+	p := &recorded{Response: engine.Response{Status: status, Header: http.Header{"Content-Type": nil}, Body: body}}
+	if contentType != "" { // or net/http would guess one
+		p.Header.Set("Content-Type", contentType)
+	}
+	return p
+}
+
+// send sends p except its last byte, which it returns: a client that has the whole response must
+// find its request in the journal and in the audit. lost says that the client does not get it all.
+func (p *recorded) send(w http.ResponseWriter, r *http.Request) (last []byte, lost bool) {
+	maps.Copy(w.Header(), p.Header)
+	body := p.Body
+	if len(body) > 0 {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		body, last = body[:len(body)-1], body[len(body)-1:]
+	}
+	w.WriteHeader(p.Status)
+	if p.truncated { // net/http closes the connection, because less is written than was declared
+		_, _ = w.Write(body[:min(p.bytes, int64(len(body)))])
+		return nil, true
+	}
+	pieces := 1
+	if p.over > 0 {
+		pieces = 10
+	}
+	for i := range pieces {
+		if p.over > 0 {
+			_ = http.NewResponseController(w).Flush()
+			if !pause(r.Context(), p.over/time.Duration(pieces)) {
+				return nil, true
+			}
+		}
+		piece := body[len(body)*i/pieces : len(body)*(i+1)/pieces]
+		if _, err := w.Write(piece); err != nil && len(piece) > 0 {
+			return nil, true
+		}
+	}
+	return last, false
+}
+
+var statusField = regexp.MustCompile(`"status":"[a-z_]*"`)
+
+// showStatus has each meeting in the response appear in another status.
+func (p *recorded) showStatus(status minutes.Status) {
+	if p.Status < http.StatusBadRequest {
+		p.Body = statusField.ReplaceAllLiteral(p.Body, strconv.AppendQuote([]byte(`"status":`), string(status)))
+	}
+}
+
+// pause waits for d, and reports whether the client is still there.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// reset cuts the connection of w.
+func reset(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if wrapped, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
+		conn = wrapped.NetConn()
+	}
+	switch c := conn.(type) {
+	case *serverEnd:
+		c.reset()
+	case *net.TCPConn:
+		_ = c.SetLinger(0)
+		_ = c.Close()
+	default:
+		_ = c.Close()
+	}
+}
+
+// edge is in front of the service and rejects requests that come too fast. In each second of the
+// clock, each key may send as many requests as the limit says; requests without a key share one
+// allowance. Storage has no edge.
+type edge struct {
+	limit int // 0: none
+
+	mu     sync.Mutex
+	second int64
+	used   map[string]int // in second, by key
+}
+
+// edgeFault is the [Request.Fault] of what the edge rejected.
+const edgeFault = "edge limit"
+
+// rejects reports whether a request is one too many.
+func (e *edge) rejects(r *entry) bool {
+	if e.limit == 0 || r.Operation == minutes.OpUpload {
+		return false
+	}
+	second := time.Now().Unix()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if second != e.second || e.used == nil {
+		e.second, e.used = second, make(map[string]int)
+	}
+	e.used[r.key]++
+	return e.used[r.key] > e.limit
 }

@@ -8,11 +8,13 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
 )
 
 // BaseURL is the base URL of every [Server] for those who come through its [Server.HTTPClient].
@@ -38,7 +40,8 @@ type Server struct {
 	engine    *engine.Service
 	edge      edge
 	faults    faults
-	journal   journal
+	journal   recent.List[Request] // in the order in which they ended
+	count     atomic.Uint64        // requests that have arrived
 	inspector *inspector.Inspector
 	network   *network
 	http      *http.Client
@@ -96,7 +99,7 @@ func New(opts ...Option) *Server {
 }
 
 func newServer(tb TB, opts []Option) (*Server, error) {
-	s := &Server{world: DefaultWorld(), audit: newAudit(), helper: func() {}}
+	s := &Server{world: DefaultWorld(), audit: newAudit(), journal: recent.List[Request]{Max: journalSize}, helper: func() {}}
 	if _, fuzzing := tb.(interface{ Fuzz(any) }); tb != nil && !fuzzing { // no fuzz target may use a *testing.F
 		s.tb, s.helper = tb, tb.Helper
 	}

@@ -43,7 +43,7 @@ func (c *call) authenticate() *apiError {
 func (c *call) identify(o *organisation, k *world.Key) *apiError {
 	m, in := o.Member(k.MemberID), o.Integration(k.IntegrationID)
 	c.caller = caller{id: cmp.Or(k.MemberID, k.IntegrationID), personal: m != nil, admin: m != nil && m.Admin, scopes: k.Scopes}
-	c.x.Caller = c.caller.id
+	c.Caller = c.caller.id
 	switch {
 	case k.Revoked, expired(k, c.now), m != nil && m.Status != minutes.MemberActive:
 		return errUnauthenticated

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -25,9 +24,9 @@ type form struct {
 
 // readForm reads the request's body. The caller holds no lock.
 func (c *call) readForm() *form {
-	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, MaxBodyBytes))
+	text, err := io.ReadAll(io.LimitReader(c.r.Body, MaxBodyBytes+1))
 	f := &form{}
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge || c.r.ContentLength > MaxBodyBytes {
+	if len(text) > MaxBodyBytes || c.r.ContentLength > MaxBodyBytes {
 		f.unreadable = errTooLarge
 	} else if err != nil || !utf8.Valid(text) || json.Unmarshal(text, &f.fields) != nil || f.fields == nil {
 		f.unreadable = errBody

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"encoding/xml"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -75,11 +76,11 @@ func withAcme(f func(*world.Organisation)) func(*Config) {
 	return func(cfg *Config) { f(&cfg.World.Organisations[0]) }
 }
 
-// response is a response, with the exchange that the engine reports.
+// response is a response, with what else the engine reports.
 type response struct {
 	t testing.TB
 	*httptest.ResponseRecorder
-	x Exchange
+	x Response
 }
 
 // do sends one request. what is method and target, as in "GET /v1/meetings"; key "" sends none.
@@ -92,8 +93,10 @@ func (s *rig) do(key, what, body string, change ...func(*http.Request)) *respons
 	for _, f := range change {
 		f(r)
 	}
-	w := httptest.NewRecorder()
-	x := s.Serve(w, r)
+	x, w := s.Serve(r), httptest.NewRecorder()
+	maps.Copy(w.Header(), x.Header)
+	w.WriteHeader(x.Status)
+	_, _ = w.Write(x.Body)
 	return &response{s.t, w, x}
 }
 

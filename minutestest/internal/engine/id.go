@@ -42,11 +42,6 @@ func (i *ids) next(prefix string) string {
 // mac signs texts.
 func (i *ids) mac(parts ...string) []byte {
 	h := hmac.New(sha256.New, i.secret[:])
-	for _, p := range parts {
-		var length [8]byte
-		binary.LittleEndian.PutUint64(length[:], uint64(len(p)))
-		h.Write(length[:])
-		h.Write([]byte(p))
-	}
+	h.Write([]byte(strings.Join(parts, "\x00")))
 	return h.Sum(nil)
 }

@@ -9,10 +9,8 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -92,17 +90,12 @@ func (s *Service) AdvanceClock(d time.Duration) time.Time {
 	return s.Now()
 }
 
-// OwnBase returns the scheme and host that a request came to, or its address if it names no host,
-// as HTTP/1.0 allows.
+// OwnBase returns the scheme and host that a request came to.
 func OwnBase(r *http.Request) string {
-	scheme, host := "http://", r.Host
 	if r.TLS != nil {
-		scheme = "https://"
+		return "https://" + r.Host
 	}
-	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && host == "" {
-		host = at.String()
-	}
-	return scheme + cmp.Or(host, "localhost")
+	return "http://" + r.Host
 }
 
 // organisation returns an organisation, or nil.

@@ -2,25 +2,30 @@ package inspector
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
+
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
 )
 
 // Inspector shows what a service in this process does, live or in a report. It asks its source for
 // everything but the actions, which it keeps.
 type Inspector struct {
 	source  Source
-	actions actions
+	actions recent.List[action]
+	count   atomic.Int64 // of actions
 }
 
 // New returns an Inspector of a service.
-func New(source Source) *Inspector { return &Inspector{source: source} }
+func New(source Source) *Inspector {
+	return &Inspector{source: source, actions: recent.List[action]{Max: 1000}}
+}
 
 // Report writes the page as one file that needs no server. Name and failed are those of the test.
 func (i *Inspector) Report(w io.Writer, name string, failed bool) error {
@@ -117,20 +122,11 @@ func (i *Inspector) events(w http.ResponseWriter, r *http.Request) {
 			}
 			sent = time.Now()
 		}
-		if !wait(r.Context(), next) {
+		select {
+		case <-time.After(next):
+		case <-r.Context().Done():
 			return
 		}
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) (stayed bool) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -274,7 +274,7 @@ func TestActions_AreInOrderOfRequests(t *testing.T) {
 			got[2],
 			`4 after 3: Release it no longer held in audio_uploaded`,
 			`5 after 3: Advance it audio_uploaded → minutes_ready`,
-			`6 after 3: Update org_acme  credits, next_reset_at, suspended, keys changed`,
+			`6 after 3: Update org_acme  `,
 		}, got)
 	})
 }

@@ -3,6 +3,7 @@ package inspector
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"time"
 
@@ -77,7 +78,7 @@ func (n *reader) read(i *Inspector) (found news, kind string) {
 	// After the requests, since a violation is recorded before its request.
 	found.Violations = s.ViolationsSince(n.violations)
 	n.violations += len(found.Violations)
-	found.Actions, n.actions = i.actions.after(n.actions)
+	found.Actions, n.actions = i.actions.Since(n.actions)
 	now := worldOf(s)
 	if text, err := json.Marshal(now); err == nil && !bytes.Equal(text, n.world) {
 		n.world, found.World = text, now
@@ -98,4 +99,27 @@ func worldOf(s Source) *worldNews {
 		}
 	}
 	return w
+}
+
+// action is a call of the test or program that changed the service: Script, Update, Advance or
+// Release. The inspector shows it beside the requests.
+type action struct {
+	N         int      `json:"n"` // from 1
+	At        Millis   `json:"at"`
+	After     int      `json:"after"` // seq of the last request that had arrived
+	Name      string   `json:"name"`  // of the method, and of the organisation
+	MeetingID string   `json:"meeting_id,omitempty"`
+	Changes   []string `json:"changes,omitempty"` // for people
+}
+
+// maxChange is how much the page shows of a change, in characters.
+const maxChange = 160
+
+// Did records an action that happened now: the name of the method, the meeting if it is about one,
+// and what changed, for people.
+func (i *Inspector) Did(name, meetingID string, changes ...string) {
+	for n, text := range changes {
+		changes[n] = fmt.Sprintf("%.*s", maxChange, text)
+	}
+	i.actions.Add(action{N: int(i.count.Add(1)), At: MillisOf(i.source.Engine().Now()), After: i.source.Arrived(), Name: name, MeetingID: meetingID, Changes: changes})
 }

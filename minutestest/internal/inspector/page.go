@@ -76,12 +76,12 @@ func servePage(w http.ResponseWriter, _ *http.Request) {
 // path that the live page would ask for.
 func write(w io.Writer, state any, details iter.Seq2[string, any]) error {
 	out := bufio.NewWriter(w)
-	_, _ = out.WriteString(head)
-	if err := data(out, "state", state); err != nil {
+	_, _ = out.WriteString(head + `<script type="application/json" id="state">`)
+	if err := encode(out, state); err != nil {
 		return err
 	}
 	// A line for each, so that the page need read one alone.
-	_, _ = out.WriteString("<script type=\"application/json\" id=\"details\">")
+	_, _ = out.WriteString("</script>\n" + `<script type="application/json" id="details">`)
 	for path, detail := range details {
 		_ = out.WriteByte('\n')
 		if err := encode(out, [2]any{path, detail}); err != nil {
@@ -90,15 +90,6 @@ func write(w io.Writer, state any, details iter.Seq2[string, any]) error {
 	}
 	_, _ = out.WriteString("</script>\n" + tail)
 	return out.Flush()
-}
-
-func data(out *bufio.Writer, id string, value any) error {
-	fmt.Fprintf(out, "<script type=\"application/json\" id=%q>", id)
-	if err := encode(out, value); err != nil {
-		return err
-	}
-	_, _ = out.WriteString("</script>\n")
-	return nil
 }
 
 // encode writes JSON without a "<", which could end the element around it.
