@@ -26,20 +26,14 @@ type audit struct {
 	meeting  func(id string) (Meeting, bool)
 
 	mu         sync.Mutex
-	polls      map[string]map[client]*polls // by meeting
+	polls      map[string]map[string]*polls // by meeting and client
 	violations recent.List[Violation]
 	creates    map[create]int // those that may have taken effect, with their seq
-	lists      map[place]int  // seq of the last list page of each place
+	lists      map[create]int // seq of the last list page of each place
 }
 
 func newAudit() *audit {
-	return &audit{interval: MinPollInterval, polls: map[string]map[client]*polls{}, creates: map[create]int{}, lists: map[place]int{}, violations: recent.List[Violation]{Max: maxViolations}}
-}
-
-// client is one subject of the audit.
-type client struct {
-	number uint64 // of an in-memory client of its own; 0: another
-	key    string // of another
+	return &audit{interval: MinPollInterval, polls: map[string]map[string]*polls{}, creates: map[create]int{}, lists: map[create]int{}, violations: recent.List[Violation]{Max: maxViolations}}
 }
 
 // polls is what the audit knows of a client and a meeting.
@@ -55,25 +49,17 @@ type poll struct {
 	status minutes.Status
 }
 
-// place is where a client creates and lists objects of one sort.
-type place struct {
-	client client
-	path   string
-}
-
-// create is the same for creates that repeat each other.
-type create struct {
-	place place
-	body  string
-}
+// create is the same for creates that repeat each other, and, without a body, for where a client
+// creates and lists objects of one sort.
+type create struct{ client, path, body string }
 
 // client says who sent a request. A socket does not show which program is at its other end, so
 // there the key has to do.
-func (e *entry) client() client {
+func (e *entry) client() string {
 	if e.sender != 0 {
-		return client{number: e.sender}
+		return fmt.Sprint(e.sender)
 	}
-	return client{key: e.key}
+	return "key " + e.key
 }
 
 // watch checks one request and its response.
@@ -117,7 +103,7 @@ func (e *entry) shown() bool {
 	return e.Status == http.StatusOK && !e.Lost && e.Method == http.MethodGet
 }
 
-func (e *entry) place() place { return place{e.client(), e.Path} }
+func (e *entry) place() create { return create{client: e.client(), path: e.Path} }
 
 // watchPoll compares a GET with an earlier one of the same client: with the last one, or with the
 // last but one if there may be two workers, and so on.
@@ -148,7 +134,7 @@ func (a *audit) watchPoll(e *entry) {
 // of returns the polls of a request's client and meeting.
 func (a *audit) of(e *entry) *polls {
 	if a.polls[e.MeetingID] == nil {
-		a.polls[e.MeetingID] = make(map[client]*polls)
+		a.polls[e.MeetingID] = make(map[string]*polls)
 	}
 	p := a.polls[e.MeetingID][e.client()]
 	if p == nil {
@@ -181,14 +167,15 @@ func (a *audit) watchUploadURL(e *entry) {
 // watchRepeat compares a create with those that may have taken effect before, unless the client has
 // listed what exists since then.
 func (a *audit) watchRepeat(e *entry) {
-	c := create{e.place(), string(e.body)}
+	c := e.place()
+	c.body = string(e.body)
 	first, again := a.creates[c]
 	delete(a.creates, c)
 	// The service may not have read the body of a rejected request.
 	if !e.rejected && (e.Lost || e.Status == 0 || e.Status >= 500) {
 		a.creates[c] = e.Seq
 	}
-	if again && a.lists[c.place] < first {
+	if again && a.lists[e.place()] < first {
 		a.add(ViolationRepeat, e, fmt.Sprintf("%s %s was sent again with the same body, though the first may have taken effect", e.Method, e.Path))
 	}
 }

@@ -3,6 +3,7 @@ package minutestest
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -133,10 +134,9 @@ func (s *Server) World() World { return s.engine.World() }
 
 // Organisation returns an organisation of [Server.World].
 func (s *Server) Organisation(id string) (Organisation, bool) {
-	for _, o := range s.World().Organisations {
-		if o.ID == id {
-			return o, true
-		}
+	w := s.World()
+	if o := w.Organisation(id); o != nil {
+		return *o, true
 	}
 	return Organisation{}, false
 }
@@ -151,21 +151,15 @@ func (s *Server) Organisation(id string) (Organisation, bool) {
 //	})
 func (s *Server) Update(organisation string, change func(*Organisation)) {
 	s.helper()
-	err := s.engine.Update(func(w *World) error {
-		for i := range w.Organisations {
-			if o := &w.Organisations[i]; o.ID == organisation {
-				change(o)
-				o.ID = organisation
-				return nil
-			}
+	s.update("Update", organisation, func(w *World) error {
+		o := w.Organisation(organisation)
+		if o == nil {
+			return fmt.Errorf("there is no organisation %q", organisation)
 		}
-		return fmt.Errorf("there is no organisation %q", organisation)
+		change(o)
+		o.ID = organisation
+		return nil
 	})
-	if err != nil {
-		s.fail("Update", err)
-		return
-	}
-	s.inspector.Did("Update "+organisation, "")
 }
 
 // UpdateWorld is like [Server.Update] for all organisations and the stages. Organisations that are
@@ -173,11 +167,16 @@ func (s *Server) Update(organisation string, change func(*Organisation)) {
 // returns an error, nothing changes, and the error fails the test.
 func (s *Server) UpdateWorld(change func(*World) error) {
 	s.helper()
+	s.update("UpdateWorld", "", change)
+}
+
+func (s *Server) update(method, organisation string, change func(*World) error) {
+	s.helper()
 	if err := s.engine.Update(change); err != nil {
-		s.fail("UpdateWorld", err)
+		s.fail(method, err)
 		return
 	}
-	s.inspector.Did("UpdateWorld", "")
+	s.inspector.Did(strings.TrimSpace(method+" "+organisation), "")
 }
 
 // SetPageSizes makes the pages of meetings short, or empty, which the API lets them be: it sets

@@ -111,7 +111,8 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 	}
 	var err error
 	s.engine, err = engine.New(engine.Config{
-		World: s.world, KeepAudio: s.keepAudio, Seed: s.seed, MinPollInterval: s.audit.interval, StorageBase: storageBase,
+		World: s.world, KeepAudio: s.keepAudio, Seed: s.seed, MinPollInterval: s.audit.interval, // On a real socket there is one host for both.
+		Storage: map[string]string{apiHost: "https://" + storageHost},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("world: %w", err)
@@ -121,15 +122,6 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 	s.network = newNetwork(s.Handler(), s.dialFault)
 	s.http = s.network.client(false)
 	return s, nil
-}
-
-// storageBase gives storage its own host in the in-memory network. On a real socket there is one
-// host for both.
-func storageBase(r *http.Request) string {
-	if r.Host == apiHost {
-		return "https://" + storageHost
-	}
-	return engine.OwnBase(r)
 }
 
 // mistake is the value with which a Server of New panics.
@@ -243,35 +235,21 @@ func (s *Server) Listen(addr string) (baseURL string, err error) {
 	}
 	srv := newHTTPServer(s.Handler())
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		_ = l.Close()
-		return "", fmt.Errorf("minutestest: Listen: %w", errClosed)
-	}
 	s.listening = append(s.listening, srv)
 	s.mu.Unlock()
 	go func() { _ = srv.Serve(l) }()
-	return "http://" + reachable(l.Addr().(*net.TCPAddr)), nil
+	return "http://" + l.Addr().String(), nil
 }
 
-// newHTTPServer returns a server for h that no client can hold for ever, nor fill the memory of.
+// newHTTPServer returns a server for h that no client can hold for ever.
 func newHTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:                      h,
 		DisableGeneralOptionsHandler: true, // "OPTIONS *" is a path like others
 		ErrorLog:                     log.New(io.Discard, "", 0),
-		MaxHeaderBytes:               64 << 10,
 		ReadHeaderTimeout:            10 * time.Second,
 		IdleTimeout:                  2 * time.Minute,
 	}
-}
-
-// reachable is an address to dial for one that is listened on.
-func reachable(a *net.TCPAddr) string {
-	if a.IP.IsUnspecified() {
-		return net.JoinHostPort("127.0.0.1", fmt.Sprint(a.Port))
-	}
-	return a.String()
 }
 
 // Close closes the Server's connections and listeners. Responses that are still open have a tenth

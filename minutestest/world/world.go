@@ -122,6 +122,11 @@ type MeetingSpec struct {
 	Count          int                `json:"count,omitempty"` // how many; 0: one
 }
 
+// Organisation returns the organisation with this id, or nil.
+func (w *World) Organisation(id string) *Organisation {
+	return find(w.Organisations, func(o *Organisation) bool { return o.ID == id })
+}
+
 // Member returns the member with this id, or nil.
 func (o *Organisation) Member(id string) *Member {
 	return find(o.Members, func(m *Member) bool { return m.ID == id })

@@ -87,11 +87,10 @@ func (c *call) result() (any, *apiError) {
 	}
 	if found.Method != http.MethodGet && found.Method != http.MethodDelete {
 		c.form = c.readForm()
-		c.now = c.service.Now() // reading may have taken a while
 	}
 	c.Status = found.Success
-	c.org.lock(c.now)
-	defer c.org.unlock()
+	c.now = c.service.lock() // reading the body may have taken a while
+	defer c.service.mu.Unlock()
 	return handlers[found.Operation](c)
 }
 

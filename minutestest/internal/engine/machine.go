@@ -261,7 +261,7 @@ func (s *Service) Release(id string) bool {
 	if o == nil {
 		return false
 	}
-	defer o.unlock()
+	defer s.mu.Unlock()
 	if m.job == nil || !m.job.held {
 		return false
 	}
@@ -282,7 +282,7 @@ func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, erro
 	if o == nil {
 		return "", fmt.Errorf("there is no meeting %q", id)
 	}
-	defer o.unlock()
+	defer s.mu.Unlock()
 	switch {
 	case m.job == nil:
 		return m.status, fmt.Errorf("meeting %s has no audio", id)

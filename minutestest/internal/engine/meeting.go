@@ -99,7 +99,7 @@ func (s *Service) Delete(id string) bool {
 	if o == nil {
 		return false
 	}
-	defer o.unlock()
+	defer s.mu.Unlock()
 	o.remove(m)
 	return true
 }
@@ -160,7 +160,7 @@ func (s *Service) Meeting(id string) (world.Meeting, bool) {
 	if o == nil {
 		return world.Meeting{}, false
 	}
-	defer o.unlock()
+	defer s.mu.Unlock()
 	return o.describe(m), true
 }
 

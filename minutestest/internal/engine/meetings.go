@@ -94,7 +94,11 @@ func (c *call) uploadURL() (any, *apiError) {
 	if m.job != nil {
 		return nil, errHasAudio // D11
 	}
-	url := c.service.cfg.StorageBase(c.r) + c.service.presign(c.org.ID, m.id, contentType, c.now)
+	base := "http://" + c.r.Host
+	if c.r.TLS != nil {
+		base = "https://" + c.r.Host
+	}
+	url := cmp.Or(c.service.cfg.Storage[c.r.Host], base) + c.service.presign(c.org.ID, m.id, contentType, c.now)
 	return uploadJSON{url, int(uploadURLValidity.Seconds()), http.MethodPut}, nil
 }
 

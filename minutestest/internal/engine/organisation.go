@@ -24,14 +24,6 @@ type organisation struct {
 	running    []*meeting // whose status ends by itself, the one that ends first at the front
 }
 
-// lock locks the organisation, and brings it up to now.
-func (o *organisation) lock(now time.Time) {
-	o.service.mu.Lock()
-	o.settle(now)
-}
-
-func (o *organisation) unlock() { o.service.mu.Unlock() }
-
 // settings returns a copy of the organisation's settings, with the quota that is left.
 func (o *organisation) settings() world.Organisation {
 	all := complete(&o.Organisation)

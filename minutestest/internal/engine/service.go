@@ -11,7 +11,6 @@ package engine
 import (
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,8 +23,9 @@ import (
 type Config struct {
 	World world.World // [Check] finds nothing wrong with it
 
-	// StorageBase returns scheme://host of the upload URLs for the caller of r. Nil: OwnBase.
-	StorageBase func(r *http.Request) string
+	// Storage has scheme://host of the upload URLs, by the host of the service that a request for one
+	// names. All others are for that host itself.
+	Storage map[string]string
 
 	// KeepAudio keeps the bytes of recordings for world.Audio. Otherwise they are only hashed and
 	// counted.
@@ -63,9 +63,6 @@ func New(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{cfg: cfg, ids: newIDs(cfg.Seed), scripts: scripts{}, pace: meetingCacheControl}
-	if s.cfg.StorageBase == nil {
-		s.cfg.StorageBase = OwnBase
-	}
 	if d := cfg.MinPollInterval; d > 0 {
 		s.pace = fmt.Sprintf("private, max-age=%.0f", math.Ceil(d.Seconds()))
 	}
@@ -88,14 +85,6 @@ func (s *Service) Ahead() time.Duration { return time.Duration(s.ahead.Load()) }
 func (s *Service) AdvanceClock(d time.Duration) time.Time {
 	s.ahead.Add(int64(max(d, 0)))
 	return s.Now()
-}
-
-// OwnBase returns the scheme and host that a request came to.
-func OwnBase(r *http.Request) string {
-	if r.TLS != nil {
-		return "https://" + r.Host
-	}
-	return "http://" + r.Host
 }
 
 // organisation returns an organisation, or nil.

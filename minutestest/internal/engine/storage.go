@@ -95,7 +95,7 @@ func (c *call) awaits(j *job) *storageError {
 	if o == nil {
 		return errNoKey
 	}
-	defer o.unlock()
+	defer c.service.mu.Unlock()
 	c.MeetingStatus = m.status
 	if m.job != nil {
 		return errURLUsed

@@ -38,7 +38,7 @@ func TestUploadURL(t *testing.T) {
 		require.True(t, strings.HasPrefix(u.Path, "/storage/"))
 		require.Equal(t, "created", string(r.x.MeetingStatus))
 	}
-	s = newRig(t, func(cfg *Config) { cfg.StorageBase = func(*http.Request) string { return "https://store.test:8443" } })
+	s = newRig(t, func(cfg *Config) { cfg.Storage = map[string]string{"example.com": "https://store.test:8443"} })
 	require.True(t, strings.HasPrefix(s.presigned("ci", s.create("ci", ""), "audio/wav"), "https://store.test:8443/storage/"))
 }
 
