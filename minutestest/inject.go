@@ -70,7 +70,6 @@ func (m Match) Validate(what ...Fault) error {
 	return nil
 }
 
-// operations lists what [Match.Operation] can be.
 func operations() string {
 	var list []string
 	for _, row := range route.Table {
@@ -99,7 +98,6 @@ func (m Match) String() string {
 	return string(text)
 }
 
-// masked returns m without its key.
 func (m Match) masked() Match {
 	if m.Key != "" {
 		m.Key = masked
@@ -206,7 +204,6 @@ func (i *Injection) open(now time.Time) bool {
 	return i.to.IsZero() || !now.Before(i.from) && now.Before(i.to)
 }
 
-// clientSide reports whether i is applied before a request is sent.
 func (i *Injection) clientSide() bool { return i.what[0].is(clientSide) }
 
 // rejects reports whether a fault of i is a response of the API, which storage never sends.

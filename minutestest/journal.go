@@ -65,7 +65,6 @@ func (s *Server) RequestsAfter(seq int, of ...minutes.Operation) iter.Seq[Reques
 	}
 }
 
-// masked replaces a secret.
 const masked = "(masked)"
 
 // mask removes the secrets: credentials, of which the scheme stays, what signs an upload URL, and the

@@ -15,8 +15,7 @@ import (
 // Report writes what the Server has seen so far as one HTML file. The file needs no server and
 // loads nothing. It shows a line for each of the newest 10,000 meetings, with its requests, faults
 // and violations, and the calls of methods such as Script, Update and Advance. A click shows the
-// details. Like [Request], it contains no secrets. It holds at most 32 MiB of transcripts and
-// minutes.
+// details. Like [Request], it contains no secrets.
 //
 // The page opens on the likely cause of a failure: the first violation, else the faults that were
 // never applied, else the last requests.

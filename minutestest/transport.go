@@ -54,13 +54,9 @@ func inBubble() bool {
 	return now == now.Round(0)
 }
 
-// client returns a client whose every connection leads here. One of its own has a number, by which
-// the audit knows it.
-func (n *network) client(ofItsOwn bool) *http.Client {
-	number := uint64(0)
-	if ofItsOwn {
-		number = n.clients.Add(1)
-	}
+// client returns a client whose every connection leads here. One that is a program of its own for the
+// audit has a number.
+func (n *network) client(number uint64) *http.Client {
 	dial := func(_ context.Context, _, addr string) (net.Conn, error) { return n.dial(number, addr) }
 	return &http.Client{Transport: &roundTripper{n, &http.Transport{
 		DialContext:           dial,
@@ -214,7 +210,6 @@ func (o *openBody) done() {
 	o.network.mu.Unlock()
 }
 
-// oneListener accepts one connection, once.
 type oneListener struct{ conn net.Conn }
 
 func (l *oneListener) Accept() (net.Conn, error) {

@@ -39,7 +39,6 @@ func (c *call) authenticate() *apiError {
 	return errUnauthenticated
 }
 
-// identify sets the caller, whose key k is.
 func (c *call) identify(o *organisation, k *world.Key) *apiError {
 	m, in := o.Member(k.MemberID), o.Integration(k.IntegrationID)
 	c.caller = caller{id: cmp.Or(k.MemberID, k.IntegrationID), personal: m != nil, admin: m != nil && m.Admin, scopes: k.Scopes}

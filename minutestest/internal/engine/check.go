@@ -209,16 +209,9 @@ func (c *checker) meetings(at string, o *world.Organisation, specs []world.Meeti
 	})
 }
 
-// checkScript returns every mistake in a script.
 func checkScript(sc world.Script) error {
 	c := &checker{}
-	named := 0
-	for _, name := range []string{sc.MeetingID, sc.ExternalID, sc.Title} {
-		if name != "" {
-			named++
-		}
-	}
-	if named > 1 {
+	if sel := selectorOf(sc); sel != (selector{meetingID: sc.MeetingID}) && sel != (selector{externalID: sc.ExternalID}) && sel != (selector{title: sc.Title}) {
 		c.mistake("meeting_id", "give a meeting_id, an external_id or a title, not several")
 	}
 	oneOf(c, "outcome", sc.Outcome, statuses[finalStatuses:]...)

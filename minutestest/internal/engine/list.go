@@ -31,7 +31,6 @@ func (c *call) listMeetings() (any, *apiError) {
 	return c.page(l, size), nil
 }
 
-// listing checks the query.
 func (c *call) listing(q url.Values) (l listing, err *apiError) {
 	cursor := q.Get("cursor") // empty is as if absent (D19)
 	if q.Has("external_id") && (cursor != "" || q.Has("date_from") || q.Has("date_to")) {
@@ -95,7 +94,6 @@ func (c *call) lists(m *meeting) bool {
 	return late == 0 || !c.now.Before(m.created.Add(late))
 }
 
-// findMeeting returns the one meeting with an external id, or none.
 func (c *call) findMeeting(externalID string) (any, *apiError) {
 	if externalID == "" || longer(externalID, maxExternalID) {
 		return nil, errQueryExtID

@@ -34,7 +34,6 @@ type job struct {
 	transcript, markdown, html string
 }
 
-// arrive starts the processing of a recording that has arrived completely.
 func (o *organisation) arrive(m *meeting, j *job) {
 	m.job = j
 	sc := o.service.scripts.of(m)
@@ -47,7 +46,6 @@ func (o *organisation) arrive(m *meeting, j *job) {
 	o.enter(m, minutes.StatusAudioUploaded, j.received)
 }
 
-// wholeSeconds rounds up (D13).
 func wholeSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // enter moves m to a status, and sets when that ends.
@@ -92,7 +90,6 @@ func endsFirst(a, b *meeting) int {
 	return cmp.Or(a.job.due.Compare(b.job.due), cmp.Compare(a.seq, b.seq))
 }
 
-// unschedule removes m from the running meetings, if it is one.
 func (o *organisation) unschedule(m *meeting) {
 	if i, running := slices.BinarySearchFunc(o.running, m, endsFirst); running {
 		o.running = slices.Delete(o.running, i, i+1)
@@ -191,7 +188,6 @@ func (o *organisation) skip(m *meeting, status minutes.Status, now time.Time) {
 // or, being zero, all of every organisation.
 type selector struct{ meetingID, externalID, title string }
 
-// scripts holds the scripts by their selectors.
 type scripts map[selector]world.Script
 
 func selectorOf(sc world.Script) selector { return selector{sc.MeetingID, sc.ExternalID, sc.Title} }

@@ -72,7 +72,6 @@ func complete(from *world.Organisation) world.Organisation {
 	return o
 }
 
-// orDefault returns a copy of p, or the default.
 func orDefault(p *int, otherwise int) *int {
 	if p == nil {
 		return &otherwise
@@ -101,7 +100,6 @@ func (o *organisation) byEmail(email string) *world.Member {
 	return nil
 }
 
-// orStages fills the stages that are left out from other.
 func orStages(s, other world.Stages) world.Stages {
 	return world.Stages{
 		Prepare:    cmp.Or(s.Prepare, other.Prepare),
@@ -136,7 +134,6 @@ func (q quota) updated(o *world.Organisation, now time.Time) quota {
 	return after
 }
 
-// toppedUpBy reports whether a top-up is due at a time.
 func (q *quota) toppedUpBy(at time.Time) bool { return !q.resetAt.IsZero() && !q.resetAt.After(at) }
 
 // topUp restores the period's quota. The next top-up is a month later.

@@ -18,7 +18,6 @@ func (c *call) listMembers() (any, *apiError) {
 	return map[string]any{"members": list}, nil
 }
 
-// createMember adds a member without an account.
 func (c *call) createMember() (any, *apiError) {
 	f, o := c.form, c.org
 	m := world.Member{Status: minutes.MemberNoAccount}
@@ -144,7 +143,6 @@ func (c *call) addTerm() (any, *apiError) {
 	return c.getVocabulary()
 }
 
-// termIndex returns the position of a term, or -1. Terms are compared exactly (D15).
 func termIndex(list []minutes.VocabularyEntry, term string) int {
 	return slices.IndexFunc(list, func(e minutes.VocabularyEntry) bool { return e.Term == term })
 }

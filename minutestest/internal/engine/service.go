@@ -87,7 +87,6 @@ func (s *Service) AdvanceClock(d time.Duration) time.Time {
 	return s.Now()
 }
 
-// organisation returns an organisation, or nil.
 func (s *Service) organisation(id string) *organisation {
 	for _, o := range s.orgs {
 		if o.ID == id {

@@ -3,11 +3,11 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"html"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 	"unicode"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -77,47 +77,48 @@ func wordEdge(c byte) string {
 	return ""
 }
 
-// The minutes, one template for each format.
+// template is how minutes are written in a format.
+type template struct {
+	title, item, heading, none, end string
+	escape                          func(string) string
+}
+
 var (
-	markdownMinutes = template.Must(template.New("markdown").Parse(`# {{.Title}}
-
-*{{.Template}}*
-
-- **Date:** {{.Date}}
-- **Duration:** {{.Duration}}
-- **Participants:** {{.Participants}}
-{{range .Sections}}
-## {{.Name}}
-
-{{range .Said}}- **{{.Who}}:** {{.Words}}
-{{else}}None.
-{{end}}{{end}}`))
-
-	htmlMinutes = template.Must(template.New("html").Parse(`<article>
-<h1>{{html .Title}}</h1>
-<p><em>{{html .Template}}</em></p>
-<ul>
-<li><strong>Date:</strong> {{.Date}}</li>
-<li><strong>Duration:</strong> {{.Duration}}</li>
-<li><strong>Participants:</strong> {{html .Participants}}</li>
-</ul>
-{{range .Sections}}<h2>{{.Name}}</h2>
-<ul>
-{{range .Said}}<li><strong>{{html .Who}}:</strong> {{html .Words}}</li>
-{{else}}<li>None.</li>
-{{end}}</ul>
-{{end}}</article>
-`))
+	markdownMinutes = template{"# %s\n\n*%s*\n\n", "- **%s:** %s\n", "\n## %s\n\n", "None.\n", "", oneLine}
+	htmlMinutes     = template{
+		"<article>\n<h1>%s</h1>\n<p><em>%s</em></p>\n<ul>\n", "<li><strong>%s:</strong> %s</li>\n", "</ul>\n<h2>%s</h2>\n<ul>\n", "<li>None.</li>\n",
+		"</ul>\n</article>\n", func(s string) string { return html.EscapeString(oneLine(s)) },
+	}
 )
 
-// section is a part of the minutes: what was said, and by whom.
+// section is a part of the minutes. The first one has no heading.
 type section struct {
-	Name string
-	Said []struct{ Who, Words string }
+	heading string
+	items   []item
+}
+
+// item is a line of minutes: a name, and what there is to say about it.
+type item struct{ name, text string }
+
+func (t template) write(title, shape string, sections []section) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, t.title, t.escape(title), t.escape(shape))
+	for _, s := range sections {
+		if s.heading != "" {
+			fmt.Fprintf(&b, t.heading, s.heading)
+		}
+		for _, i := range s.items {
+			fmt.Fprintf(&b, t.item, t.escape(i.name), t.escape(i.text))
+		}
+		if s.items == nil {
+			b.WriteString(t.none)
+		}
+	}
+	return b.String() + t.end
 }
 
 // minutes writes m's minutes in both formats. Once written, they do not follow a later title (D25).
-func (o *organisation) minutes(m *meeting) (markdown, html string) {
+func (o *organisation) minutes(m *meeting) (markdown, page string) {
 	shape := m.template
 	if t := o.Template(m.template); t != nil {
 		shape = t.Name
@@ -126,21 +127,17 @@ func (o *organisation) minutes(m *meeting) (markdown, html string) {
 	for _, id := range m.participants {
 		name := "A former member"
 		if p := o.Member(id); p != nil {
-			name = oneLine(p.Name)
+			name = p.Name
 		}
 		names = append(names, name)
 	}
-	seconds := m.job.seconds
-	data := map[string]any{
-		"Title": oneLine(m.title), "Template": oneLine(shape), "Date": strings.TrimSpace(m.date + " " + m.time),
-		"Duration":     fmt.Sprintf("%d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60),
-		"Participants": cmp.Or(strings.Join(names, ", "), "not known"),
-		"Sections":     sections(m.job.transcript, names),
+	facts := []item{
+		{"Date", m.date + " " + m.time},
+		{"Duration", fmt.Sprintf("%d:%02d:%02d", m.job.seconds/3600, m.job.seconds/60%60, m.job.seconds%60)},
+		{"Participants", cmp.Or(strings.Join(names, ", "), "not known")},
 	}
-	var md, ht strings.Builder
-	_, _ = markdownMinutes.Execute(&md, data), htmlMinutes.Execute(&ht, data) // which fit the data
-	sc := o.service.scripts.of(m)
-	return cmp.Or(sc.Markdown, md.String()), cmp.Or(sc.HTML, ht.String())
+	all, sc := append([]section{{"", facts}}, sections(m.job.transcript, names)...), o.service.scripts.of(m)
+	return cmp.Or(sc.Markdown, markdownMinutes.write(m.title, shape, all)), cmp.Or(sc.HTML, htmlMinutes.write(m.title, shape, all))
 }
 
 var spoken = regexp.MustCompile(`^spk_(\d{1,4}):(.*)`)
@@ -148,29 +145,27 @@ var spoken = regexp.MustCompile(`^spk_(\d{1,4}):(.*)`)
 // sections sorts what was said into the sections of the minutes, and names the speakers: labels
 // count the participants.
 func sections(transcript string, names []string) []section {
-	list := []section{{Name: "Summary"}, {Name: "Decisions"}, {Name: "Actions"}}
+	var summary, decisions, actions []item
 	for line := range strings.Lines(transcript) {
 		who, words := "Somebody", oneLine(line)
 		if label := spoken.FindStringSubmatch(words); label != nil {
 			n, _ := strconv.Atoi(label[1])
-			who, words = fmt.Sprintf("Speaker %d", n+1), oneLine(label[2])
+			who, words = fmt.Sprintf("Speaker %d", n+1), label[2]
 			if n < len(names) {
 				who = names[n]
 			}
 		}
-		into := &list[0]
 		switch {
 		case words == "":
-			continue
 		case strings.Contains(words, "decided"), strings.Contains(words, "agreed"):
-			into = &list[1]
+			decisions = append(decisions, item{who, words})
 		case strings.Contains(words, " will "):
-			into = &list[2]
+			actions = append(actions, item{who, words})
+		default:
+			summary = append(summary, item{who, words})
 		}
-		into.Said = append(into.Said, struct{ Who, Words string }{who, words})
 	}
-	return list
+	return []section{{"Summary", summary}, {"Decisions", decisions}, {"Actions", actions}}
 }
 
-// oneLine returns a text with single spaces instead of any white space.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

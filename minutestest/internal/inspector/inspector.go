@@ -35,9 +35,6 @@ func (i *Inspector) Report(w io.Writer, name string, failed bool) error {
 	return write(w, all, i.details(all))
 }
 
-// maxDetails is the size limit of the meetings in a report, in bytes.
-const maxDetails = 32 << 20
-
 // details yields what a click opens, by the path that the live page would ask for.
 func (i *Inspector) details(of news) iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
@@ -46,14 +43,8 @@ func (i *Inspector) details(of news) iter.Seq2[string, any] {
 				return
 			}
 		}
-		room := maxDetails
 		for _, m := range of.Meetings {
-			full, ok := i.source.Engine().Meeting(m.ID)
-			if !ok {
-				continue
-			}
-			text, err := json.Marshal(full)
-			if room -= len(text); err != nil || room < 0 || !yield("meetings/"+m.ID, json.RawMessage(text)) {
+			if full, ok := i.source.Engine().Meeting(m.ID); ok && !yield("meetings/"+m.ID, full) {
 				return
 			}
 		}
