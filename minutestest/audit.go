@@ -186,10 +186,8 @@ func (a *audit) watchContentType(e *entry) {
 		return
 	}
 	contentType, encoding := e.Header.Get("Content-Type"), e.Header.Get("Content-Encoding")
-	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" {
-		a.add(ViolationContentType, e, fmt.Sprintf("the body of %s %s was sent with Content-Type %q", e.Method, e.Path, contentType))
-	} else if encoding != "" && encoding != "identity" {
-		a.add(ViolationContentType, e, fmt.Sprintf("the body of %s %s was sent with Content-Encoding %q", e.Method, e.Path, encoding))
+	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" || encoding != "" && encoding != "identity" {
+		a.add(ViolationContentType, e, fmt.Sprintf("the body of %s %s was sent with Content-Type %q and Content-Encoding %q", e.Method, e.Path, contentType, encoding))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
@@ -291,7 +292,7 @@ func (f Fault) check() error {
 		return fmt.Errorf("fault: bytes_per_second: %d is not at least 1", form.BytesPerSecond)
 	case hasStatus && (form.Status < 200 || form.Status > 599):
 		return fmt.Errorf("fault: status: %s with status %d, which is not from 200 to 599", form.Kind, form.Status)
-	case form.Kind == kindRefuse && statusOf(minutes.ErrorCode(form.Code)) == 0:
+	case form.Kind == kindRefuse && engine.StatusOf(minutes.ErrorCode(form.Code)) == 0:
 		return fmt.Errorf("fault: code: the API has no code %q; use respond for any other", form.Code)
 	case form.Kind == kindRefuseUpload && form.Code == "":
 		return errors.New("fault: code: refuse_upload without a code")
@@ -303,27 +304,4 @@ func (f Fault) check() error {
 		return fmt.Errorf("fault: after_effect: %s never comes after the effect", form.Kind)
 	}
 	return nil
-}
-
-// statusOf returns the status of a code (section 7 of the API reference), or 0 if the API has no such
-// code.
-func statusOf(code minutes.ErrorCode) int {
-	switch code {
-	case minutes.ErrInvalidRequest, minutes.ErrBadRequest, minutes.ErrInvalidEmail, minutes.ErrInvalidLimit, minutes.ErrInvalidCursor,
-		minutes.ErrInvalidDate, minutes.ErrInvalidDateRange, minutes.ErrInvalidTime, minutes.ErrInvalidExternalID, minutes.ErrInvalidSharedWith:
-		return http.StatusBadRequest
-	case minutes.ErrUnauthenticated:
-		return http.StatusUnauthorized
-	case minutes.ErrIPNotAllowed, minutes.ErrAPIAccessDisabled, minutes.ErrPersonalAPIKeysDisabled, minutes.ErrInsufficientScope,
-		minutes.ErrOrganisationSuspended, minutes.ErrOrganisationExpired, minutes.ErrForbidden:
-		return http.StatusForbidden
-	case minutes.ErrNotFound:
-		return http.StatusNotFound
-	case minutes.ErrEmailTaken, minutes.ErrMemberLimitExceeded, minutes.ErrExternalIDTaken, minutes.ErrMinutesNotReady,
-		minutes.ErrTranscriptNotReady, minutes.ErrParticipantsLocked:
-		return http.StatusConflict
-	case minutes.ErrInternal:
-		return http.StatusInternalServerError
-	}
-	return 0
 }

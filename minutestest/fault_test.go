@@ -60,6 +60,9 @@ func TestFaults_OfTheService(t *testing.T) {
 			assert.Equal(t, 429, a.status)
 			assert.Equal(t, "30", a.header.Get("Retry-After"))
 		}},
+		"rate limit with headers": {RateLimit("").WithHeader("Retry-After", "9").WithHeader("X-Edge", "yes"), func(t *testing.T, a response) {
+			assert.Equal(t, []string{"9", "yes"}, []string{a.header.Get("Retry-After"), a.header.Get("X-Edge")})
+		}},
 		"internal": {Refuse(minutes.ErrInternal), func(t *testing.T, a response) {
 			assert.Equal(t, 500, a.status)
 			assert.Equal(t, "INTERNAL_ERROR", a.code())
@@ -227,7 +230,12 @@ func TestFaults_OfStorage(t *testing.T) {
 		"reset":             {Reset(), false, func(t *testing.T, a response) { require.Error(t, a.err) }},
 		"reset after bytes": {ResetUpload(100_000), false, func(t *testing.T, a response) { require.Error(t, a.err) }},
 		"lost response":     {LoseResponse(), true, func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
-		"expired": {RefuseUpload(403, "AccessDenied").AfterEffect(), true, func(t *testing.T, a response) {
+		"expired": {ExpireURL(), false, func(t *testing.T, a response) {
+			require.NoError(t, a.err)
+			assert.Equal(t, 403, a.status)
+			assert.Contains(t, a.text, "<Code>AccessDenied</Code><Message>Request has expired</Message>")
+		}},
+		"rejected, after effect": {RefuseUpload(403, "AccessDenied").AfterEffect(), true, func(t *testing.T, a response) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 403, a.status)
 		}},

@@ -195,7 +195,7 @@ func (f Fault) response(e *entry) *recorded {
 		p = newResponse(http.StatusTooManyRequests, "text/plain; charset=utf-8", []byte("Too many requests\n"))
 	case kindRefuse:
 		e.Code, e.RequestID = form.Code, requestID
-		p = newResponse(statusOf(minutes.ErrorCode(form.Code)), engine.JSON, engine.ErrorJSON(minutes.ErrorCode(form.Code), message, requestID, nil))
+		p = newResponse(engine.StatusOf(minutes.ErrorCode(form.Code)), engine.JSON, engine.ErrorJSON(minutes.ErrorCode(form.Code), message, requestID, nil))
 	case kindRefuseUpload:
 		e.Code, e.RequestID = form.Code, requestID
 		p = newResponse(form.Status, engine.XML, engine.ErrorXML(form.Code, message, requestID))

@@ -326,12 +326,11 @@ func (s *Server) fails(tb TB) {
 	s.helper()
 	const most = 20
 	lines := grouped(s.Violations())
-	for i, line := range lines {
-		if i == most {
-			tb.Errorf("minutestest: and %d violations more", len(lines)-most)
-			break
-		}
+	for _, line := range lines[:min(len(lines), most)] {
 		tb.Errorf("minutestest: %s", line)
+	}
+	if len(lines) > most {
+		tb.Errorf("minutestest: and %d violations more", len(lines)-most)
 	}
 	for _, i := range s.faults.unused() {
 		tb.Errorf("minutestest: %s: %s: correct its Match, or call Optional", i.line, i.unused())

@@ -1,7 +1,6 @@
 package minutestest
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -223,19 +222,6 @@ func aWholeJob(t *testing.T, s *Server) {
 	assert.Empty(t, s.Violations())
 }
 
-func TestServer_InABubble(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { aWholeJob(t, NewServer(t, WithWorld(slow()))) })
-}
-
-func TestServer_OutsideABubble(t *testing.T) {
-	t.Parallel()
-	s := NewServer(t, WithWorld(slow()))
-	for range 3 {
-		synctest.Test(t, func(t *testing.T) { aWholeJob(t, s) })
-	}
-}
-
 func TestServer_ServesManyBubbles(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t, WithWorld(slow()))
@@ -371,35 +357,6 @@ func TestServer_ReportsMisuse(t *testing.T) {
 	}
 }
 
-func TestScript_SetsOutcomes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(t)
-		c := callerOf(s)
-		s.Script(
-			Script{Outcome: minutes.StatusTranscriptionFailed},
-			Script{Title: "Spoken", Outcome: minutes.StatusMinutesReady, Transcript: "spk_0: We ship on Friday.", Markdown: "# Shipped"},
-			Script{Title: "Held", Hold: minutes.StatusTranscribing, Outcome: minutes.StatusMinutesFailed, Stages: Stages{Prepare: time.Hour}},
-		)
-		failed, spoken, held := c.upload(t, "Other", "audio"), c.upload(t, "Spoken", "audio"), c.upload(t, "Held", "audio")
-		s.Script(Script{MeetingID: c.create(t, "By id"), Outcome: minutes.StatusAudioRejected})
-		time.Sleep(time.Minute)
-		assert.Equal(t, minutes.StatusTranscriptionFailed, c.status(t, failed))
-		assert.Equal(t, minutes.StatusMinutesReady, c.status(t, spoken))
-		assert.Contains(t, c.call("GET", "/v1/meetings/"+spoken+"/transcript", "").text, "We ship on Friday.")
-		assert.Equal(t, "# Shipped", c.call("GET", "/v1/meetings/"+spoken+"/minutes?format=markdown", "").field("content"))
-		assert.Equal(t, minutes.StatusAudioUploaded, c.status(t, held))
-		time.Sleep(2 * time.Hour)
-		assert.Equal(t, minutes.StatusTranscribing, c.status(t, held))
-		m, _ := s.Meeting(held)
-		assert.True(t, m.Held)
-		assert.True(t, s.Release(held))
-		assert.False(t, s.Release(held))
-		time.Sleep(time.Minute)
-		assert.Equal(t, minutes.StatusMinutesFailed, c.status(t, held))
-	})
-}
-
 // Advance needs no clock, and no bubble.
 func TestAdvance_MovesMeetings(t *testing.T) {
 	t.Parallel()
@@ -411,60 +368,6 @@ func TestAdvance_MovesMeetings(t *testing.T) {
 	status = s.Advance(id, minutes.StatusMinutesReady)
 	assert.Equal(t, minutes.StatusMinutesReady, status)
 	assert.Equal(t, minutes.StatusMinutesReady, c.status(t, id))
-}
-
-func TestUpdate_ChangesOrganisations(t *testing.T) {
-	t.Parallel()
-	s := NewServer(t)
-	c := callerOf(s)
-	for name, step := range map[string]struct {
-		change func(o *Organisation)
-		key    string
-		want   string
-	}{
-		"suspended":     {func(o *Organisation) { o.Suspended = true }, "key_ci", "ORGANISATION_SUSPENDED"},
-		"key revoked":   {func(o *Organisation) { o.Key("key_ci").Revoked = true }, "key_ci", "UNAUTHENTICATED"},
-		"key's scopes":  {func(o *Organisation) { o.Key("key_ci").Scopes = []string{} }, "key_ci", "INSUFFICIENT_SCOPE"},
-		"key's address": {func(o *Organisation) { o.Key("key_ci").IPAllowlist = []string{"10.0.0.0/8"} }, "key_ci", "IP_NOT_ALLOWED"},
-		"own address":   {func(o *Organisation) { o.Key("key_ci").IPAllowlist = []string{"127.0.0.1"} }, "key_ci", ""},
-		"inactive":      {func(o *Organisation) { o.Integration("int_ci").Inactive = true }, "key_ci", "API_ACCESS_DISABLED"},
-		"member leaves": {func(o *Organisation) { o.Member("emp_ben").Status = minutes.MemberDeactivated }, "key_ben", "UNAUTHENTICATED"},
-	} {
-		before, ok := s.Organisation("org_acme")
-		require.True(t, ok)
-		s.Update("org_acme", step.change)
-		c.key = step.key
-		assert.Equal(t, step.want, c.call("GET", "/v1/meetings", "").code(), name)
-		s.Update("org_acme", func(o *Organisation) { *o = before })
-		assert.Empty(t, c.call("GET", "/v1/meetings", "").code(), name)
-	}
-	s.Update("org_acme", func(o *Organisation) { o.Credits = new(7) })
-	assert.Contains(t, c.call("GET", "/v1/usage", "").text, `"credits_remaining":7`)
-}
-
-func TestSetPageSizes_ShortensPages(t *testing.T) {
-	t.Parallel()
-	s := NewServer(t)
-	c := callerOf(s)
-	for i := range 5 {
-		c.create(t, fmt.Sprint(i))
-	}
-	s.SetPageSizes(0, 2) // every other page is empty
-	var sizes []int
-	for query := ""; ; {
-		a := c.call("GET", "/v1/meetings"+query, "")
-		require.NoError(t, a.err)
-		sizes = append(sizes, strings.Count(a.text, `"id":"mtg_`))
-		cursor := a.field("next_cursor")
-		if cursor == "" {
-			break
-		}
-		query = "?cursor=" + cursor
-		require.Less(t, len(sizes), 20)
-	}
-	assert.Equal(t, []int{0, 2, 0, 2, 0, 1}, sizes)
-	s.SetPageSizes()
-	assert.Equal(t, 5, bytes.Count([]byte(c.call("GET", "/v1/meetings", "").text), []byte(`"id":"mtg_`)))
 }
 
 func TestDocumentation_ListsAllDecisions(t *testing.T) {

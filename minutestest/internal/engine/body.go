@@ -3,13 +3,10 @@ package engine
 import (
 	"encoding/json"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	minutes "github.com/meeting-minutes/minutes-go"
 )
 
 // form is the JSON object in a request's body, with the faults found in it. A field that is null is
@@ -52,8 +49,9 @@ func (f *form) err() *apiError {
 	case f.unreadable != nil:
 		return f.unreadable
 	case f.broken:
-		e := newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "Fields of the body are invalid: "+strings.Join(f.bad, ", ")+".")
-		return e.with(fieldDetails{Fields: f.bad})
+		e := errBody.with(fieldDetails{Fields: f.bad})
+		e.message = "Fields of the body are invalid: " + strings.Join(f.bad, ", ") + "."
+		return e
 	case f.first != nil:
 		return f.first.with(fieldDetails{Fields: f.bad})
 	}

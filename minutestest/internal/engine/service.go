@@ -9,9 +9,15 @@
 package engine
 
 import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -160,26 +166,24 @@ func (s *Service) Update(change func(*world.World) error) error {
 
 // adopt makes the settings of a checked World those of the service.
 func (s *Service) adopt(w world.World) {
-	now, before := s.Now(), s.orgs
+	now := s.Now()
 	s.stages, s.pageSizes = orStages(w.Stages, defaultStages), slices.Clone(w.PageSizes)
-	s.orgs = nil
+	var orgs []*organisation
 	for i := range w.Organisations {
-		settings := &w.Organisations[i]
-		at := slices.IndexFunc(before, func(o *organisation) bool { return o.ID == settings.ID })
-		var o *organisation
-		if at >= 0 {
-			o = before[at]
-			o.Organisation = complete(settings)
-			o.quota = o.quota.updated(&o.Organisation, now)
+		settings := complete(&w.Organisations[i])
+		o := s.organisation(settings.ID)
+		if o == nil {
+			o = &organisation{service: s, byID: map[string]*meeting{}, byExternal: map[string]*meeting{}, quota: newQuota(&settings, now)}
 		} else {
-			o = &organisation{service: s, Organisation: complete(settings), byID: map[string]*meeting{}, byExternal: map[string]*meeting{}}
-			o.quota = newQuota(&o.Organisation, now)
+			o.quota = o.quota.updated(&settings, now)
 		}
-		s.orgs = append(s.orgs, o)
-		for j := range settings.Meetings {
-			o.add(&settings.Meetings[j], now)
+		o.Organisation = settings
+		orgs = append(orgs, o)
+		for j := range w.Organisations[i].Meetings {
+			o.add(&w.Organisations[i].Meetings[j], now)
 		}
 	}
+	s.orgs = orgs
 }
 
 // replan sets when the present statuses of all meetings under way end, after a change of scripts or
@@ -192,4 +196,40 @@ func (s *Service) replan(now time.Time) {
 			}
 		}
 	}
+}
+
+// ids makes the ids of a Service, and keeps the secret that it signs with. Ids cannot be guessed.
+// With a seed they are the same on each run, and those of one kind do not depend on how many of
+// another kind were made meanwhile: a poll more or less changes no meeting's id.
+type ids struct {
+	secret [32]byte
+	mu     sync.Mutex
+	counts map[string]uint64 // by prefix
+}
+
+func newIDs(seed uint64) *ids {
+	i := &ids{counts: map[string]uint64{}}
+	if seed == 0 {
+		_, _ = rand.Read(i.secret[:]) // which never fails
+	} else {
+		i.secret = sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("seed"), seed))
+	}
+	return i
+}
+
+// next returns an id of 100 bits.
+func (i *ids) next(prefix string) string {
+	i.mu.Lock()
+	i.counts[prefix]++
+	n := i.counts[prefix]
+	i.mu.Unlock()
+	sum := i.mac("id", prefix, string(binary.LittleEndian.AppendUint64(nil, n)))
+	return prefix + strings.ToLower(base32.StdEncoding.EncodeToString(sum)[:20])
+}
+
+// mac signs texts.
+func (i *ids) mac(parts ...string) []byte {
+	h := hmac.New(sha256.New, i.secret[:])
+	h.Write([]byte(strings.Join(parts, "\x00")))
+	return h.Sum(nil)
 }

@@ -108,32 +108,27 @@ func (c *call) awaits(j *job) *storageError {
 
 // receive reads a recording in constant memory, unless the service was asked to keep it.
 func (s *Service) receive(r *http.Request, j *job) (err error) {
-	hash, head := sha256.New(), &prefix{limit: wavHead}
+	kept := int64(wavHead)
 	if s.cfg.KeepAudio {
-		head.limit = math.MaxInt
+		kept = math.MaxInt64
 	}
-	if j.size, err = io.Copy(io.MultiWriter(hash, head), r.Body); err != nil {
-		return err
+	head, err := io.ReadAll(io.LimitReader(r.Body, kept))
+	hash := sha256.New()
+	_, _ = hash.Write(head)
+	j.size = int64(len(head))
+	if err == nil {
+		var rest int64
+		rest, err = io.Copy(hash, r.Body)
+		j.size += rest
 	}
 	hash.Sum(j.sha256[:0])
 	if s.cfg.KeepAudio {
-		j.bytes = head.bytes
+		j.bytes = head
 	}
 	if j.unreadable = !processed(j.contentType) || j.size == 0 || j.size > maxAudioBytes; !j.unreadable {
-		j.seconds = recordingSeconds(head.bytes, j.size)
+		j.seconds = recordingSeconds(head, j.size)
 	}
-	return nil
-}
-
-// prefix keeps the first bytes that are written to it.
-type prefix struct {
-	limit int
-	bytes []byte
-}
-
-func (p *prefix) Write(b []byte) (int, error) {
-	p.bytes = append(p.bytes, b[:min(len(b), p.limit-len(p.bytes))]...)
-	return len(b), nil
+	return err
 }
 
 const (

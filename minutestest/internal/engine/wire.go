@@ -136,7 +136,17 @@ func ErrorXML(code, message, requestID string) []byte {
 		xml.Header, html.EscapeString(code), html.EscapeString(message), requestID)
 }
 
+// statusOf has the status of each code of the API (section 7): those of the errors below, and two that
+// they do not settle.
+var statusOf = map[minutes.ErrorCode]int{minutes.ErrBadRequest: http.StatusBadRequest, minutes.ErrInternal: http.StatusInternalServerError}
+
+// StatusOf returns the status of a code, or 0 if the API has no such code.
+func StatusOf(code minutes.ErrorCode) int { return statusOf[code] }
+
 func newError(status int, code minutes.ErrorCode, message string) *apiError {
+	if statusOf[code] == 0 {
+		statusOf[code] = status
+	}
 	return &apiError{status: status, code: code, message: message}
 }
 
