@@ -3,6 +3,7 @@ package minutestest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,6 @@ func (s *Server) Script(scripts ...Script) {
 	}
 }
 
-// summary is a script as JSON.
 func summary(sc Script) string {
 	text, _ := json.Marshal(sc)
 	return string(text)
@@ -34,17 +34,13 @@ func summary(sc Script) string {
 
 // UnmatchedScripts returns the scripts for a title or an external id that no meeting has now,
 // because a typing error there may be why a test failed.
-func (s *Server) UnmatchedScripts() (list []Script) {
-	matched := map[string]bool{"": true}
-	for _, m := range s.engine.Meetings() {
-		matched["external id "+m.ExternalID], matched["title "+m.Title] = true, true
-	}
-	for _, sc := range s.engine.Scripts() {
-		if sc.ExternalID != "" && !matched["external id "+sc.ExternalID] || sc.Title != "" && !matched["title "+sc.Title] {
-			list = append(list, sc)
-		}
-	}
-	return list
+func (s *Server) UnmatchedScripts() []Script {
+	meetings := s.engine.Meetings()
+	return slices.DeleteFunc(s.engine.Scripts(), func(sc Script) bool {
+		return sc.ExternalID == "" && sc.Title == "" || slices.ContainsFunc(meetings, func(m Meeting) bool {
+			return sc.ExternalID != "" && sc.ExternalID == m.ExternalID || sc.Title != "" && sc.Title == m.Title
+		})
+	})
 }
 
 // Release lets a meeting that a script holds go on, and reports whether one held it. The rest of

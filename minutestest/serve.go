@@ -83,7 +83,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	var p *recorded
 	if s.edge.rejects(e) {
 		p = s.apply(r, e, RateLimit("1"))
-		e.Fault = edgeFault
+		e.Fault = "edge limit"
 	} else if fault, ok := s.take(e, false); ok {
 		p = s.apply(r, e, fault)
 	} else {
@@ -330,9 +330,6 @@ type edge struct {
 	second int64
 	used   map[string]int // in second, by key
 }
-
-// edgeFault is the [Request.Fault] of what the edge rejected.
-const edgeFault = "edge limit"
 
 // rejects reports whether a request is one too many.
 func (e *edge) rejects(r *entry) bool {

@@ -101,11 +101,6 @@ func WithEdgeLimit(perSecond int) Option { return func(s *Server) { s.edge.limit
 // response waits until log returns. A panic in log crashes the program.
 func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } }
 
-// afterwards is how much of a bubble's time passes when its test has ended. Time stops with the
-// test's function, and a goroutine that still sleeps then, as in the ReadAt of a slow recording, is
-// a deadlock to package synctest.
-const afterwards = time.Hour
-
 // NewServer returns a Server for one test. When the test ends, the Server is closed. Every
 // violation (see [Server.Violations]) and every fault that was applied fewer times than asked fails the
 // test. If the test failed for any reason, and go test has -artifacts, [Server.Report] goes to the
@@ -128,7 +123,9 @@ func NewServer(tb TB, opts ...Option) *Server {
 		s.fails(tb)
 		s.explain(tb)
 		if inBubble() {
-			time.Sleep(afterwards)
+			// Time stops with the test. A goroutine that still sleeps then, as in the ReadAt of a slow
+			// recording, is a deadlock to package synctest.
+			time.Sleep(time.Hour)
 		}
 	})
 	return s

@@ -102,7 +102,6 @@ func (n *network) dial(number uint64, addr string) (net.Conn, error) {
 // sender is the key of a context's value that says which client sent a request.
 type sender struct{}
 
-// senderOf returns the number of the client of its own that sent r, or 0.
 func senderOf(r *http.Request) uint64 {
 	number, _ := r.Context().Value(sender{}).(uint64)
 	return number

@@ -12,18 +12,6 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// caller is who calls: the member or integration behind a key.
-type caller struct {
-	id       string
-	personal bool     // a member
-	admin    bool     // and an administrator
-	scopes   []string // nil: all
-}
-
-func (c *caller) allows(scope string) bool {
-	return c.scopes == nil || slices.Contains(c.scopes, scope)
-}
-
 // authenticate finds the caller and its organisation, and returns the errors that the key decides
 // alone, in the order of D6 and D18.
 func (c *call) authenticate() *apiError {
@@ -41,8 +29,7 @@ func (c *call) authenticate() *apiError {
 
 func (c *call) identify(o *organisation, k *world.Key) *apiError {
 	m, in := o.Member(k.MemberID), o.Integration(k.IntegrationID)
-	c.caller = caller{id: cmp.Or(k.MemberID, k.IntegrationID), personal: m != nil, admin: m != nil && m.Admin, scopes: k.Scopes}
-	c.Caller = c.caller.id
+	c.key, c.member, c.Caller = k, m, cmp.Or(k.MemberID, k.IntegrationID)
 	switch {
 	case k.Revoked, expired(k, c.now), m != nil && m.Status != minutes.MemberActive:
 		return errUnauthenticated
@@ -78,13 +65,9 @@ func expired(k *world.Key, now time.Time) bool {
 	return k.ExpiresAt != 0 && !now.Before(k.ExpiresAt.Time())
 }
 
-// permits reports whether a key's allowlist holds a caller's address. A caller without one, as over
-// a transport in memory, counts as loopback.
+// permits reports whether a key's allowlist holds a caller's address.
 func permits(k *world.Key, remote string) bool {
-	from, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		from = netip.MustParseAddrPort("127.0.0.1:0")
-	}
+	from, _ := netip.ParseAddrPort(remote)
 	addr := from.Addr().Unmap().WithZone("")
 	return slices.ContainsFunc(k.IPAllowlist, func(entry string) bool {
 		p, _ := parsePrefix(entry)

@@ -53,7 +53,6 @@ func TestKeys(t *testing.T) {
 		"one address":                {key(world.Key{MemberID: "emp_ada", IPAllowlist: []string{"10.0.0.1"}}), "k", from("10.0.0.2:44"), 403, "IP_NOT_ALLOWED"},
 		"mapped address":             {key(world.Key{MemberID: "emp_ada", IPAllowlist: []string{"10.0.0.0/8"}}), "k", from("[::ffff:10.0.0.2]:44"), 200, ""},
 		"IPv6":                       {key(world.Key{MemberID: "emp_ada", IPAllowlist: []string{"2001:db8::/32"}}), "k", from("[2001:db8::7]:44"), 200, ""},
-		"in memory is loopback":      {key(world.Key{MemberID: "emp_ada", IPAllowlist: []string{"127.0.0.0/8"}}), "k", from("pipe"), 200, ""},
 		"suspended":                  {func(o *world.Organisation) { o.Suspended = true }, "ci", nil, 403, "ORGANISATION_SUSPENDED"},
 		"expired organisation":       {func(o *world.Organisation) { o.Expired = true }, "ci", nil, 403, "ORGANISATION_EXPIRED"},
 		"suspended before expired":   {func(o *world.Organisation) { o.Suspended, o.Expired, o.APIDisabled = true, true, true }, "ci", nil, 403, "ORGANISATION_SUSPENDED"},

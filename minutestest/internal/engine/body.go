@@ -49,11 +49,11 @@ func (f *form) err() *apiError {
 	case f.unreadable != nil:
 		return f.unreadable
 	case f.broken:
-		e := errBody.with(fieldDetails{Fields: f.bad})
+		e := errBody.with(map[string]any{"fields": f.bad})
 		e.message = "Fields of the body are invalid: " + strings.Join(f.bad, ", ") + "."
 		return e
 	case f.first != nil:
-		return f.first.with(fieldDetails{Fields: f.bad})
+		return f.first.with(map[string]any{"fields": f.bad})
 	}
 	return nil
 }

@@ -3,12 +3,14 @@ package engine
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // StoragePut is the operation of a PUT to storage, which is not in the route table of the API.
@@ -39,9 +41,10 @@ type call struct {
 	service *Service
 	r       *http.Request
 	now     time.Time
-	caller  caller
 	org     *organisation
-	form    *form // the body, if the operation has one
+	key     *world.Key
+	member  *world.Member // whose key it is; nil: an integration's
+	form    *form         // the body, if the operation has one
 	Response
 }
 
@@ -82,7 +85,7 @@ func (c *call) result() (any, *apiError) {
 	case found == nil:
 		c.Header.Set("Allow", strings.Join(allow, ", "))
 		return nil, errMethod
-	case !c.caller.allows(found.Scope):
+	case c.key.Scopes != nil && !slices.Contains(c.key.Scopes, found.Scope):
 		return nil, errScope
 	}
 	if found.Method != http.MethodGet && found.Method != http.MethodDelete {

@@ -87,7 +87,7 @@ func (c *call) page(l listing, size int) pageJSON {
 // lists reports whether the caller's lists contain m: if it may see it, and no script keeps it from
 // them yet.
 func (c *call) lists(m *meeting) bool {
-	if !m.visibleTo(c.caller.id) {
+	if !m.visibleTo(c.Caller) {
 		return false
 	}
 	late := c.service.scripts.of(m).ListedAfter
@@ -112,23 +112,18 @@ type position struct {
 	page   uint64 // counts the pages of the list, so that each has its own cursor
 }
 
-const (
-	macSize    = 16
-	cursorSize = 16 + macSize
-)
-
 // cursor writes a position as an opaque string, bound to the organisation and the filters, but not
 // to the limit or the key (D24).
 func (i *ids) cursor(org, from, to string, p position) string {
 	b := binary.BigEndian.AppendUint64(nil, p.before)
 	b = binary.BigEndian.AppendUint64(b, p.page)
-	return base64.RawURLEncoding.EncodeToString(append(b, i.mac("cursor", org, from, to, string(b))[:macSize]...))
+	return base64.RawURLEncoding.EncodeToString(append(b, i.mac("cursor", org, from, to, string(b))[:16]...))
 }
 
 // position reads a string made by cursor, and no other.
 func (i *ids) position(org, from, to, cursor string) (p position, ok bool) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(b) != cursorSize {
+	if err != nil || len(b) < 16 {
 		return p, false
 	}
 	p = position{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}

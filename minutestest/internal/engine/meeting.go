@@ -42,8 +42,8 @@ func (m *meeting) visibleTo(caller string) bool {
 }
 
 // changeableBy reports which of those who see m may change or delete it (D17).
-func (m *meeting) changeableBy(c *caller) bool {
-	return !c.personal || c.admin || m.creator == c.id
+func (m *meeting) changeableBy(c *call) bool {
+	return c.member == nil || c.member.Admin || m.creator == c.Caller
 }
 
 // durationSeconds returns the length of the recording, or nil while the service does not show it

@@ -12,7 +12,7 @@ import (
 // meeting returns the meeting in the path, or an error if the caller does not see it.
 func (c *call) meeting() (*meeting, *apiError) {
 	m := c.org.byID[c.MeetingID]
-	if m == nil || !m.visibleTo(c.caller.id) {
+	if m == nil || !m.visibleTo(c.Caller) {
 		return nil, errMeetingNotFound
 	}
 	c.MeetingStatus = m.status
@@ -29,7 +29,7 @@ func (c *call) changing(check func(*form)) (*meeting, *apiError) {
 	if check(c.form); c.form.err() != nil {
 		return nil, c.form.err()
 	}
-	if !m.changeableBy(&c.caller) {
+	if !m.changeableBy(c) {
 		return nil, errForbidden
 	}
 	return m, nil
@@ -49,7 +49,7 @@ func (c *call) deleteMeeting() (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if !m.changeableBy(&c.caller) {
+	if !m.changeableBy(c) {
 		return nil, errForbidden
 	}
 	c.org.remove(m)
@@ -99,7 +99,7 @@ func (c *call) uploadURL() (any, *apiError) {
 		base = "https://" + c.r.Host
 	}
 	url := cmp.Or(c.service.cfg.Storage[c.r.Host], base) + c.service.presign(c.org.ID, m.id, contentType, c.now)
-	return uploadJSON{url, int(uploadURLValidity.Seconds()), http.MethodPut}, nil
+	return map[string]any{"upload_url": url, "expires_in": int(uploadURLValidity.Seconds()), "method": http.MethodPut}, nil
 }
 
 func (c *call) getMinutes() (any, *apiError) {
@@ -190,7 +190,7 @@ func (c *call) createMeeting() (any, *apiError) {
 		return nil, errNoTemplate
 	}
 	if existing := o.byExternal[m.externalID]; existing != nil { // D3
-		if !existing.visibleTo(c.caller.id) {
+		if !existing.visibleTo(c.Caller) {
 			return nil, errExternalIDTaken
 		}
 		m, c.Status = existing, http.StatusOK
@@ -204,7 +204,7 @@ func (c *call) createMeeting() (any, *apiError) {
 // newMeeting returns the meeting that a body describes, and the members in its shared_with, for any
 // visibility.
 func (c *call) newMeeting(f *form) (m *meeting, shared []string) {
-	m = &meeting{status: minutes.StatusCreated, creator: c.caller.id, visibility: c.org.defaultVisibility(c.caller.id), created: c.now, updated: c.now}
+	m = &meeting{status: minutes.StatusCreated, creator: c.Caller, visibility: c.org.defaultVisibility(c.Caller), created: c.now, updated: c.now}
 	m.title, _ = f.trimmed("title", maxTitle, true)
 	var found bool
 	if m.date, found = f.date("date"); !found {
@@ -245,7 +245,7 @@ func (o *organisation) checkShared(f *form, shared []string) *apiError {
 	}
 	err := f.err()
 	if err != nil && err.code == minutes.ErrInvalidSharedWith {
-		err.details = fieldDetails{f.bad, invalid}
+		err.details["invalid"] = invalid
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func (c *call) listMembers() (any, *apiError) {
-	list := []memberJSON{}
+	list := []any{}
 	for i := range c.org.Members {
 		list = append(list, memberOf(&c.org.Members[i]))
 	}
@@ -31,7 +31,7 @@ func (c *call) createMember() (any, *apiError) {
 		return nil, err
 	}
 	if holder := o.byEmail(m.Email); holder != nil { // before the limit (D18)
-		return nil, errEmailTaken.with(holderDetails{holder.ID, holder.Name})
+		return nil, errEmailTaken.with(map[string]any{"member_id": holder.ID, "name": holder.Name})
 	}
 	if len(o.Members) >= *o.MaxMembers {
 		return nil, errMemberLimit
@@ -77,7 +77,7 @@ func (c *call) listTemplates() (any, *apiError) {
 }
 
 func (c *call) getUsage() (any, *apiError) {
-	return usageJSON{c.org.credits, c.org.seconds, optional(c.org.resetDate)}, nil
+	return map[string]any{"credits_remaining": c.org.credits, "transcribe_seconds_remaining": c.org.seconds, "next_reset_at": optional(c.org.resetDate)}, nil
 }
 
 // getVocabulary returns the vocabulary, with [] for a list of nothing.

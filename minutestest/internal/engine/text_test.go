@@ -98,8 +98,8 @@ func TestProjectsTemplatesUsage(t *testing.T) {
 	require.Equal(t, `{"templates":[{"id":"tpl_standard","name":"Standard minutes","source":"service","description":null,"is_default":false,"version":1},`+
 		`{"id":"tpl_brief","name":"Brief","source":"organisation","description":"Actions first, then decisions.","is_default":true,"version":null}]}`, s.do("ci", "GET /v1/templates", "").is(200, "").Body.String())
 	require.Equal(t, `{"templates":[{"id":"tpl_standard","name":"Standard minutes","source":"service","description":null,"is_default":true,"version":null}]}`, s.do("globex", "GET /v1/templates", "").Body.String())
-	require.Equal(t, `{"credits_remaining":1000,"transcribe_seconds_remaining":360000,"next_reset_at":"2099-12-01"}`, s.do("ci", "GET /v1/usage", "").is(200, "").Body.String())
-	require.Equal(t, `{"credits_remaining":1000,"transcribe_seconds_remaining":360000,"next_reset_at":null}`, s.do("globex", "GET /v1/usage", "").Body.String())
+	require.Equal(t, `{"credits_remaining":1000,"next_reset_at":"2099-12-01","transcribe_seconds_remaining":360000}`, s.do("ci", "GET /v1/usage", "").is(200, "").Body.String())
+	require.Equal(t, `{"credits_remaining":1000,"next_reset_at":null,"transcribe_seconds_remaining":360000}`, s.do("globex", "GET /v1/usage", "").Body.String())
 }
 
 // said returns the transcript and the minutes, as Markdown and HTML, of a new meeting.

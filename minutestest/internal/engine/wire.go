@@ -67,21 +67,8 @@ type pageJSON struct {
 	NextCursor string        `json:"next_cursor,omitempty"`
 }
 
-type uploadJSON struct {
-	UploadURL string `json:"upload_url"`
-	ExpiresIn int    `json:"expires_in"`
-	Method    string `json:"method"`
-}
-
-type memberJSON struct {
-	ID     string               `json:"id"`
-	Name   string               `json:"name"`
-	Role   *string              `json:"role"`
-	Status minutes.MemberStatus `json:"status"`
-}
-
-func memberOf(m *world.Member) memberJSON {
-	return memberJSON{ID: m.ID, Name: m.Name, Role: optional(m.Role), Status: m.Status}
+func memberOf(m *world.Member) map[string]any {
+	return map[string]any{"id": m.ID, "name": m.Name, "role": optional(m.Role), "status": m.Status}
 }
 
 type templateJSON struct {
@@ -93,39 +80,21 @@ type templateJSON struct {
 	Version     *int    `json:"version"`
 }
 
-type usageJSON struct {
-	CreditsRemaining           int     `json:"credits_remaining"`
-	TranscribeSecondsRemaining int     `json:"transcribe_seconds_remaining"`
-	NextResetAt                *string `json:"next_reset_at"`
-}
-
 // apiError is the error response of an operation. Those without details are made once.
 type apiError struct {
 	status  int
 	code    minutes.ErrorCode
 	message string
-	details any // fieldDetails, holderDetails or nil
-}
-
-// fieldDetails are the details of a faulty body: its fields at fault, which may be none.
-type fieldDetails struct {
-	Fields  []string `json:"fields"`
-	Invalid []string `json:"invalid,omitempty"` // of INVALID_SHARED_WITH
-}
-
-// holderDetails are the details of EMAIL_TAKEN.
-type holderDetails struct {
-	MemberID string `json:"member_id"`
-	Name     string `json:"name"`
+	details map[string]any
 }
 
 // ErrorJSON is the error envelope (section 7 of the API reference).
-func ErrorJSON(code minutes.ErrorCode, message, requestID string, details any) []byte {
+func ErrorJSON(code minutes.ErrorCode, message, requestID string, details map[string]any) []byte {
 	type content struct {
 		Code      minutes.ErrorCode `json:"code"`
 		Message   string            `json:"message"`
 		RequestID string            `json:"request_id"`
-		Details   any               `json:"details,omitempty"`
+		Details   map[string]any    `json:"details,omitempty"`
 	}
 	return encode(map[string]content{"error": {code, message, requestID, details}})
 }
@@ -151,7 +120,7 @@ func newError(status int, code minutes.ErrorCode, message string) *apiError {
 }
 
 // with returns a copy of e with details.
-func (e apiError) with(details any) *apiError {
+func (e apiError) with(details map[string]any) *apiError {
 	e.details = details
 	return &e
 }
@@ -183,7 +152,7 @@ var (
 	errQueryExtID  = newError(http.StatusBadRequest, minutes.ErrInvalidExternalID, "external_id is empty or longer than 128 characters.")
 	errHasAudio    = newError(http.StatusBadRequest, minutes.ErrBadRequest, "The meeting has audio already.")
 
-	errBody       = newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "The body is not a JSON object in UTF-8.").with(fieldDetails{Fields: []string{}})
+	errBody       = newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "The body is not a JSON object in UTF-8.").with(map[string]any{"fields": []string{}})
 	errDate       = newError(http.StatusBadRequest, minutes.ErrInvalidDate, "date is not a calendar date as YYYY-MM-DD.")
 	errTime       = newError(http.StatusBadRequest, minutes.ErrInvalidTime, "time is not a time of day as HH:MM.")
 	errEmail      = newError(http.StatusBadRequest, minutes.ErrInvalidEmail, "email is not a valid address.")

@@ -20,7 +20,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
@@ -113,7 +112,6 @@ func encode(out *bufio.Writer, value any) error {
 type Inspector struct {
 	source  Source
 	actions recent.List[action]
-	count   atomic.Int64 // of actions
 }
 
 // New returns an Inspector of a service.

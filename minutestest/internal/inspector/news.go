@@ -22,15 +22,9 @@ type Source interface {
 	Faults() []any
 }
 
-// Millis is an instant, or a duration, as JavaScript counts: in milliseconds, since 1970.
-type Millis float64
-
-// MillisOf returns t as Millis.
-func MillisOf(t time.Time) Millis { return Millis(t.UnixMicro()) / 1000 }
-
 // news is the data of the page: everything, or the changes.
 type news struct {
-	Now        Millis          `json:"now"`
+	Now        time.Time       `json:"now"`
 	Name       string          `json:"name,omitempty"`   // of the test
 	Failed     bool            `json:"failed,omitempty"` // the test
 	Total      int             `json:"total"`            // number of meetings
@@ -47,9 +41,6 @@ type worldNews struct {
 	Faults  []any          `json:"faults,omitempty"`
 	Scripts []world.Script `json:"scripts,omitempty"`
 }
-
-// maxMeetings is how many meetings the page shows.
-const maxMeetings = 10_000
 
 // reader remembers what it has returned. The zero value has returned nothing.
 type reader struct {
@@ -68,9 +59,9 @@ func (n *reader) read(i *Inspector) (found news, kind string) {
 	if !n.begun {
 		n.begun, kind = true, "state"
 	}
-	found.Now = MillisOf(s.Engine().Now())
-	found.Meetings, found.Total, n.changes = s.Engine().Changes(n.changes, maxMeetings)
-	for i := range found.Meetings { // what only a click shows
+	found.Now = s.Engine().Now()
+	found.Meetings, found.Total, n.changes = s.Engine().Changes(n.changes, 10_000) // as many as the page shows
+	for i := range found.Meetings {                                                // what only a click shows
 		m := &found.Meetings[i]
 		m.Transcript, m.Markdown, m.HTML, m.Audio = "", "", "", nil
 	}
@@ -104,22 +95,18 @@ func worldOf(s Source) *worldNews {
 // action is a call of the test or program that changed the service: Script, Update, Advance or
 // Release. The inspector shows it beside the requests.
 type action struct {
-	N         int      `json:"n"` // from 1
-	At        Millis   `json:"at"`
-	After     int      `json:"after"` // seq of the last request that had arrived
-	Name      string   `json:"name"`  // of the method, and of the organisation
-	MeetingID string   `json:"meeting_id,omitempty"`
-	Changes   []string `json:"changes,omitempty"` // for people
+	At        time.Time `json:"at"`
+	After     int       `json:"after"` // seq of the last request that had arrived
+	Name      string    `json:"name"`  // of the method, and of the organisation
+	MeetingID string    `json:"meeting_id,omitempty"`
+	Changes   []string  `json:"changes,omitempty"` // for people
 }
-
-// maxChange is how much the page shows of a change, in characters.
-const maxChange = 160
 
 // Did records an action that happened now: the name of the method, the meeting if it is about one,
 // and what changed, for people.
 func (i *Inspector) Did(name, meetingID string, changes ...string) {
 	for n, text := range changes {
-		changes[n] = fmt.Sprintf("%.*s", maxChange, text)
+		changes[n] = fmt.Sprintf("%.160s", text) // as much as the page shows
 	}
-	i.actions.Add(action{N: int(i.count.Add(1)), At: MillisOf(i.source.Engine().Now()), After: i.source.Arrived(), Name: name, MeetingID: meetingID, Changes: changes})
+	i.actions.Add(action{At: i.source.Engine().Now(), After: i.source.Arrived(), Name: name, MeetingID: meetingID, Changes: changes})
 }

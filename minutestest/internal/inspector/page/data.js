@@ -9,6 +9,7 @@ const model = {
   violations: [],
   violationsOf: new Map(), // by seq of their request
   actions: [],           // calls of Script, Update, Advance and Release
+  acted: 0,              // how many there were
   rest: [],              // requests and actions that belong to no meeting
   world: { organisations: [] },
 };
@@ -16,15 +17,15 @@ const model = {
 const clockNow = () => model.live ? Date.now() + model.offset : model.now;
 
 function forgetAll() {
-  Object.assign(model, { rows: new Map(), requests: [], bySeq: new Map(), violations: [], violationsOf: new Map(), actions: [], rest: [], total: 0 });
+  Object.assign(model, { rows: new Map(), requests: [], bySeq: new Map(), violations: [], violationsOf: new Map(), actions: [], acted: 0, rest: [], total: 0 });
   axis.clear();
 }
 
 // take merges news, and returns the ids of the meetings that it touches.
 function take(news) {
   const touched = new Set();
-  model.now = news.now;
-  model.offset = news.now - Date.now();
+  model.now = Date.parse(news.now);
+  model.offset = model.now - Date.now();
   model.total = news.total;
   for (const m of news.meetings ?? []) {
     const row = rowOf(m.id);
@@ -65,6 +66,7 @@ function take(news) {
     if (row && r.operation === "meetings.delete" && r.status === 204) row.gone = true;
   }
   for (const a of news.actions ?? []) {
+    a.at = Date.parse(a.at);
     addAction(a);
     if (a.meeting_id) touched.add(a.meeting_id);
   }
@@ -73,7 +75,7 @@ function take(news) {
     model.world = news.world;
     model.world.organisations ??= [];
   }
-  axis.add(news.now);
+  axis.add(model.now);
   return touched;
 }
 
@@ -89,7 +91,7 @@ function rowOf(id, at = 0) {
 // addAction gives an action a place between two requests, and makes it a mark
 // of the timeline like them.
 function addAction(a) {
-  Object.assign(a, { seq: a.after + a.n / 1e9, action: true, kind: "action", took: 0, violations: [], operation: a.name });
+  Object.assign(a, { seq: a.after + ++model.acted / 1e9, action: true, kind: "action", took: 0, violations: [], operation: a.name });
   a.shown = passes(a);
   addBySeq(model.actions, a);
   axis.add(a.at);
