@@ -283,36 +283,6 @@ func TestAddMeetings_NamesPathOfMistake(t *testing.T) {
 	assert.Len(t, s.Meetings(), 1)
 }
 
-// With a seed, the same requests get the same responses, to the byte.
-func TestWithSeed_RepeatsExactly(t *testing.T) {
-	t.Parallel()
-	run := func(opts ...Option) (text string) {
-		synctest.Test(t, func(t *testing.T) {
-			s := NewServer(t, opts...)
-			c := callerOf(s)
-			for _, title := range []string{"One", "Two", "Three"} {
-				c.upload(t, title, "audio")
-				time.Sleep(time.Second)
-			}
-			c.call("POST", "/v1/employees", `{"name":"Fay"}`)
-			c.call("POST", "/v1/projects", `{"name":"Vostok"}`)
-			for _, r := range []response{
-				c.call("GET", "/v1/meetings?limit=2", ""), c.call("GET", "/v1/employees", ""), c.call("GET", "/v1/projects", ""),
-				c.call("GET", "/v1/nowhere", ""), c.call("POST", "/v1/meetings/"+s.Meetings()[0].ID+"/upload-url", `{"content_type":"audio/ogg"}`),
-				{text: c.uploadURL(t, c.create(t, "Four"))},
-			} {
-				text += r.text + "\n"
-			}
-		})
-		return text
-	}
-	first := run(WithSeed(7))
-	assert.Equal(t, first, run(WithSeed(7)))
-	assert.NotEqual(t, first, run(WithSeed(8)))
-	another := run()
-	assert.NotEqual(t, another, run())
-}
-
 func TestWithMinPollInterval_SetsAuditAndCacheControl(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

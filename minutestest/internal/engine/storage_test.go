@@ -8,12 +8,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
@@ -149,33 +147,6 @@ func (u untouched) Close() error             { return nil }
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
-
-// TestPut_OneOfManySucceeds: of many, one wins.
-func TestPut_OneOfManySucceeds(t *testing.T) {
-	t.Parallel()
-	s := newRig(t)
-	id := s.create("ci", "")
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	codes := map[int]int{}
-	var targets []string
-	for range 50 {
-		targets = append(targets, s.presigned("ci", id, "audio/wav"))
-	}
-	for _, target := range targets {
-		wg.Go(func() {
-			r := s.put(target, "audio/wav", strings.Repeat("x", 1000))
-			mu.Lock()
-			defer mu.Unlock()
-			codes[r.Code]++
-		})
-	}
-	wg.Wait()
-	assert.Equal(t, 1, codes[200])
-	assert.Equal(t, 49, codes[403])
-	u, _ := s.Organisation("org_acme")
-	assert.Equal(t, 360_000-1, *u.TranscribeSeconds)
-}
 
 // The content types that are processed (D11).
 func TestContentTypes(t *testing.T) {
