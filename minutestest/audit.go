@@ -86,7 +86,7 @@ func (a *audit) watch(e *entry) {
 			// numbers of the requests count.
 			a.lists[e.place()] = max(a.lists[e.place()], e.Seq)
 		}
-	case engine.StoragePut:
+	case route.Upload:
 		if e.Header["Authorization"] != nil {
 			a.add(ViolationCredential, e, "an Authorization header was sent to storage")
 		}

@@ -98,7 +98,9 @@ func (r *Request) mask(key string) {
 			}
 		}
 	}
-	r.Body = r.Body[:min(len(r.Body), maxBody)]
+	if len(r.Body) > maxBody {
+		r.Body = strings.Clone(r.Body[:maxBody]) // or the journal would keep all of it
+	}
 }
 
 // MarshalJSON writes Body as JSON if it is valid JSON.

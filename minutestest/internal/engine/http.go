@@ -13,10 +13,6 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// StoragePut is the operation of a PUT to storage, which is not in the route table of the API.
-// Every request below /storage/ has it, with any method.
-const StoragePut = route.Upload
-
 // Response is the response to a request, and what became of the request. Fields that do not apply are
 // zero.
 type Response struct {
@@ -162,10 +158,10 @@ func match(pattern, path string) (meetingID string, ok bool) {
 }
 
 // Identify returns the operation that r asks for and the meeting in its path, without doing
-// anything. The operation is "" if the API has none.
+// anything. The operation is "" if the API has none, and route.Upload for any request to storage.
 func Identify(r *http.Request) (op route.Operation, meetingID string) {
 	if isStorage(r.URL) {
-		return StoragePut, storedIn(r.URL)
+		return route.Upload, storedIn(r.URL)
 	}
 	found, meetingID, _ := lookUp(r)
 	if found == nil {

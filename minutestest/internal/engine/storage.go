@@ -10,7 +10,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -186,7 +185,7 @@ func mediaType(s string) (bare string, ok bool) {
 // processed reports whether transcription accepts a content type (D11).
 func processed(contentType string) bool {
 	bare, ok := mediaType(contentType)
-	return ok && (strings.HasPrefix(bare, "audio/") || strings.HasPrefix(bare, "video/") || slices.Contains(otherAudioTypes, bare))
+	return ok && (strings.HasPrefix(bare, "audio/") || strings.HasPrefix(bare, "video/") || bare == "application/ogg")
 }
 
 // wavHead is how much of a recording recordingSeconds is given. A WAV file has its format, and
