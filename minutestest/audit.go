@@ -12,6 +12,7 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
 )
 
 // maxViolations is how many violations the audit keeps: a program that breaks a rule a thousand
@@ -22,19 +23,17 @@ const maxViolations = 1000
 type audit struct {
 	ignored  []ViolationKind
 	interval time.Duration // between two polls of a meeting
+	meeting  func(id string) (Meeting, bool)
 
 	mu         sync.Mutex
-	found      []Violation                  // by the request that is watched now
-	polls      map[string]map[client]*polls // by meeting
-	violations []Violation
-	creates    map[create]uint64 // those that may have taken effect, with their seq
-	lists      map[place]uint64  // seq of the last list page of each place
+	polls      map[string]map[string]*polls // by meeting and client
+	violations recent.List[Violation]
+	creates    map[create]int // those that may have taken effect, with their seq
+	lists      map[create]int // seq of the last list page of each place
 }
 
-// client is one subject of the audit.
-type client struct {
-	number uint64 // of an in-memory client of its own; 0: another
-	key    string // of another
+func newAudit() *audit {
+	return &audit{interval: MinPollInterval, polls: map[string]map[string]*polls{}, creates: map[create]int{}, lists: map[create]int{}, violations: recent.List[Violation]{Max: maxViolations}}
 }
 
 // polls is what the audit knows of a client and a meeting.
@@ -50,60 +49,33 @@ type poll struct {
 	status minutes.Status
 }
 
-// place is where a client creates and lists objects of one sort.
-type place struct {
-	client client
-	path   string
-}
-
-// create is the same for creates that repeat each other.
-type create struct {
-	place place
-	body  string
-}
-
-func newAudit() *audit {
-	a := &audit{interval: MinPollInterval}
-	a.reset()
-	return a
-}
-
-func (a *audit) reset() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.polls, a.violations = make(map[string]map[client]*polls), nil
-	a.creates, a.lists = make(map[create]uint64), make(map[place]uint64)
-}
+// create is the same for creates that repeat each other, and, without a body, for where a client
+// creates and lists objects of one sort.
+type create struct{ client, path, body string }
 
 // client says who sent a request. A socket does not show which program is at its other end, so
 // there the key has to do.
-func (e *entry) client() client {
+func (e *entry) client() string {
 	if e.sender != 0 {
-		return client{number: e.sender}
+		return fmt.Sprint(e.sender)
 	}
-	return client{key: e.KeySecret}
+	return "key " + e.key
 }
 
-// watch checks one request and its response, and returns the violations.
-func (a *audit) watch(e *entry) (found []Violation) {
+// watch checks one request and its response.
+func (a *audit) watch(e *entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.judge(e)
-	found, a.found = a.found, nil
-	return found
-}
-
-func (a *audit) judge(e *entry) {
-	switch e.Operation {
+	switch route.Operation(e.Operation) {
 	case "":
 		return
 	case route.MeetingsGet:
 		a.watchPoll(e)
 	case route.MeetingsCreate:
-		if e.ExternalID == "" {
+		if e.externalID == "" {
 			a.watchRepeat(e)
 		}
-		if e.sender == 0 && e.Status == http.StatusOK && !e.lost {
+		if e.sender == 0 && e.Status == http.StatusOK && !e.Lost {
 			a.of(e).workers++ // it returns a meeting that exists, so it may be another worker's
 		}
 	case route.MembersCreate, route.ProjectsCreate:
@@ -112,10 +84,10 @@ func (a *audit) judge(e *entry) {
 		if e.shown() {
 			// The Server may notice a lost create only after the list page that follows it, so the
 			// numbers of the requests count.
-			a.lists[e.place()] = max(a.lists[e.place()], e.seq)
+			a.lists[e.place()] = max(a.lists[e.place()], e.Seq)
 		}
-	case engine.StoragePut:
-		if e.StorageAuthorization {
+	case route.Upload:
+		if e.Header["Authorization"] != nil {
 			a.add(ViolationCredential, e, "an Authorization header was sent to storage")
 		}
 		a.forgetPolls(e.MeetingID)
@@ -123,17 +95,15 @@ func (a *audit) judge(e *entry) {
 		a.watchUploadURL(e)
 		a.forgetPolls(e.MeetingID)
 	}
-	if e.Operation != engine.StoragePut {
-		a.watchContentType(e)
-	}
+	a.watchContentType(e)
 }
 
 // shown reports whether the client was shown what it asked for.
 func (e *entry) shown() bool {
-	return e.Status == http.StatusOK && !e.lost && e.method == http.MethodGet
+	return e.Status == http.StatusOK && !e.Lost && e.Method == http.MethodGet
 }
 
-func (e *entry) place() place { return place{e.client(), e.url.Path} }
+func (e *entry) place() create { return create{client: e.client(), path: e.Path} }
 
 // watchPoll compares a GET with an earlier one of the same client: with the last one, or with the
 // last but one if there may be two workers, and so on.
@@ -146,17 +116,17 @@ func (a *audit) watchPoll(e *entry) {
 	if len(p.last) == p.workers {
 		before, p.last = p.last[0], p.last[1:]
 	}
-	p.last = append(p.last, poll{e.at, e.MeetingStatus})
-	if e.MeetingStatus == minutes.StatusCreated {
+	p.last = append(p.last, poll{e.at, e.found})
+	if e.found == minutes.StatusCreated {
 		p.rejections = 0 // the client may ask for an upload URL: it has been shown no audio
 	}
 	since := e.at.Sub(before.at)
-	if e.MeetingStatus.Final() || before.status != e.MeetingStatus || since < 0 || since >= a.interval {
+	if e.found.Final() || before.status != e.found || since < 0 || since >= a.interval {
 		return
 	}
-	how := fmt.Sprintf("again after %v instead of %v, and was %s both times", since, a.interval, e.MeetingStatus)
+	how := fmt.Sprintf("again after %v instead of %v, and was %s both times", since, a.interval, e.found)
 	if p.workers > 1 {
-		how = fmt.Sprintf("%d times in %v, and was %s; %d workers may poll it %[4]d times in %[5]v", p.workers+1, since, e.MeetingStatus, p.workers, a.interval)
+		how = fmt.Sprintf("%d times in %v, and was %s; %d workers may poll it %[4]d times in %[5]v", p.workers+1, since, e.found, p.workers, a.interval)
 	}
 	a.add(ViolationPoll, e, "{meeting} was polled "+how)
 }
@@ -164,7 +134,7 @@ func (a *audit) watchPoll(e *entry) {
 // of returns the polls of a request's client and meeting.
 func (a *audit) of(e *entry) *polls {
 	if a.polls[e.MeetingID] == nil {
-		a.polls[e.MeetingID] = make(map[client]*polls)
+		a.polls[e.MeetingID] = make(map[string]*polls)
 	}
 	p := a.polls[e.MeetingID][e.client()]
 	if p == nil {
@@ -185,49 +155,51 @@ func (a *audit) forgetPolls(meetingID string) {
 // said that the meeting has its audio. A client may get this error twice, because two of its
 // goroutines may be too late, and once more for each further worker.
 func (a *audit) watchUploadURL(e *entry) {
-	if e.lost || e.Code != minutes.ErrBadRequest || e.MeetingStatus == "" || e.MeetingStatus == minutes.StatusCreated {
+	if e.Lost || e.Code != string(minutes.ErrBadRequest) || e.found == "" || e.found == minutes.StatusCreated {
 		return
 	}
 	p := a.of(e)
 	if p.rejections++; p.rejections > p.workers+1 {
-		a.add(ViolationUploadURL, e, "asked for an upload URL again for {meeting}, which is "+string(e.MeetingStatus)+" and so has its audio")
+		a.add(ViolationUploadURL, e, "asked for an upload URL again for {meeting}, which is "+string(e.found)+" and so has its audio")
 	}
 }
 
 // watchRepeat compares a create with those that may have taken effect before, unless the client has
 // listed what exists since then.
 func (a *audit) watchRepeat(e *entry) {
-	c := create{e.place(), string(e.Body)}
+	c := e.place()
+	c.body = string(e.body)
 	first, again := a.creates[c]
 	delete(a.creates, c)
 	// The service may not have read the body of a rejected request.
-	if !e.rejected && (e.lost || e.Status == 0 || e.Status >= 500) {
-		a.creates[c] = e.seq
+	if !e.rejected && (e.Lost || e.Status == 0 || e.Status >= 500) {
+		a.creates[c] = e.Seq
 	}
-	if again && a.lists[c.place] < first {
-		a.add(ViolationRepeat, e, fmt.Sprintf("%s %s was sent again with the same body, though the first may have taken effect", e.method, e.url.Path))
+	if again && a.lists[e.place()] < first {
+		a.add(ViolationRepeat, e, fmt.Sprintf("%s %s was sent again with the same body, though the first may have taken effect", e.Method, e.Path))
 	}
 }
 
 // watchContentType checks how a JSON body was sent.
 func (a *audit) watchContentType(e *entry) {
-	if len(e.Body) == 0 {
+	if len(e.body) == 0 {
 		return
 	}
-	contentType, encoding := e.header.Get("Content-Type"), e.header.Get("Content-Encoding")
-	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" {
-		a.add(ViolationContentType, e, fmt.Sprintf("the body of %s %s was sent with Content-Type %q", e.method, e.url.Path, contentType))
-	} else if encoding != "" && encoding != "identity" {
-		a.add(ViolationContentType, e, fmt.Sprintf("the body of %s %s was sent with Content-Encoding %q", e.method, e.url.Path, encoding))
+	contentType, encoding := e.Header.Get("Content-Type"), e.Header.Get("Content-Encoding")
+	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" || encoding != "" && encoding != "identity" {
+		a.add(ViolationContentType, e, fmt.Sprintf("the body of %s %s was sent with Content-Type %q and Content-Encoding %q", e.Method, e.Path, contentType, encoding))
 	}
 }
 
-func openBodyViolation(at time.Time, req *http.Request) Violation {
-	op, meetingID := engine.Identify(req)
-	return Violation{
-		Kind: ViolationOpenBody, At: at, Operation: minutes.Operation(op), MeetingID: meetingID,
-		Text: fmt.Sprintf("the response to %s %s was neither read to its end nor closed", req.Method, req.URL.Path),
-	}
+// watchOpenBody records that a client left a response open.
+func (a *audit) watchOpenBody(body *openBody) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	op, meetingID := engine.Identify(body.req)
+	a.record(Violation{
+		Kind: ViolationOpenBody, At: body.at, Operation: minutes.Operation(op), MeetingID: meetingID,
+		Text: fmt.Sprintf("the response to %s %s was neither read to its end nor closed", body.req.Method, body.req.URL.Path),
+	})
 }
 
 // add adds a violation of e. In text, {meeting} stands for the meeting.
@@ -235,34 +207,19 @@ func (a *audit) add(kind ViolationKind, e *entry, text string) {
 	if e.Caller != "" {
 		text += ", by " + e.Caller
 	}
-	a.found = append(a.found, Violation{
-		Kind: kind, At: e.at, Seq: int(e.seq), Operation: minutes.Operation(e.Operation),
-		MeetingID: e.MeetingID, Caller: e.Caller, Text: text,
-	})
+	a.record(Violation{Kind: kind, At: e.At, Seq: e.Seq, Operation: e.Operation, MeetingID: e.MeetingID, Caller: e.Caller, Text: text})
 }
 
-// record keeps a violation. The audit is not locked while it asks the engine about the meeting.
-func (s *Server) record(v Violation) {
-	a := s.audit
+// record keeps a violation. The caller holds mu.
+func (a *audit) record(v Violation) {
 	if slices.Contains(a.ignored, v.Kind) {
 		return
 	}
-	if m, ok := s.Meeting(v.MeetingID); ok {
+	if m, ok := a.meeting(v.MeetingID); ok {
 		v.Title, v.ExternalID = m.Title, m.ExternalID
 	}
 	v.Text, v.Remedy = strings.ReplaceAll(v.Text, "{meeting}", v.meeting()), remedies[v.Kind]
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.violations) < maxViolations {
-		a.violations = append(a.violations, v)
-	}
-}
-
-// after returns the violations after the first n.
-func (a *audit) after(n int) []Violation {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Clone(a.violations[min(n, len(a.violations)):])
+	a.violations.Add(v)
 }
 
 // check returns an error for options that cannot be.
@@ -276,4 +233,130 @@ func (a *audit) check() error {
 		return fmt.Errorf("WithMinPollInterval: %s is not positive", a.interval)
 	}
 	return nil
+}
+
+// MinPollInterval is the shortest time between two polls of a meeting that the service asks of its
+// clients, unless [WithMinPollInterval] sets another.
+const MinPollInterval = 30 * time.Second
+
+// ViolationKind names something that a client must not do. The constants are the complete list, and
+// their comments say when a violation can be a false positive.
+//
+// The audit judges each client by itself. In memory, every result of [Server.Client],
+// [Server.ClientWithKey] and [Server.NewHTTPClient] is a client, so a program that your test starts
+// again is a new one. Everything that comes through [Server.HTTPClient], [Server.Listen] or
+// [Server.Handler] is told apart by its key, because a connection does not show which process made
+// it. There, each create that returns a meeting that exists, as Process sends one with an
+// ExternalID, counts as one more worker on that meeting, so Process is never reported: neither for
+// two workers at once, nor for the process that continues after another was killed.
+type ViolationKind string
+
+const (
+	// ViolationPoll: a client polled a meeting again within [MinPollInterval], and both GETs found
+	// the same unfinished status. An upload, or a request for an upload URL, in between excuses the
+	// next GET, whoever sent it. List pages and the responses of creates and updates are no polls,
+	// so they neither cause nor excuse a violation.
+	//
+	// The program's own Get just before a Wait counts: use WaitOptions.OnStatus instead. It may be
+	// a false positive only if two processes share a key over a socket and one of them continues
+	// with Resume or Wait, because nothing shows that this is another worker: give it its own key.
+	ViolationPoll ViolationKind = "poll"
+	// ViolationCredential: an Authorization header was sent to storage. It is never a false
+	// positive.
+	ViolationCredential ViolationKind = "credential"
+	// ViolationRepeat: a client created a meeting, member or project again, with the same body,
+	// although the first create may have taken effect: it got a 5xx, lost its connection, or did
+	// not wait for the response. Creates with an external_id are safe to repeat, and so are all
+	// other requests. A list page of the meetings, members or projects in between excuses the next
+	// create of one. It may be a false positive if two of the same are wanted, as two members of
+	// one name.
+	ViolationRepeat ViolationKind = "repeat"
+	// ViolationUploadURL: a client requested an upload URL for a meeting that has its audio,
+	// although the service had rejected two such requests for that reason. A poll that shows the
+	// meeting as created starts the count again. It may be a false positive if three goroutines of
+	// a client continue one meeting with Resume at the same time.
+	ViolationUploadURL ViolationKind = "upload_url"
+	// ViolationContentType: a request to the API had a body that was not sent as application/json,
+	// or that claimed a Content-Encoding. The fake reads it as JSON anyway. It is never a false
+	// positive.
+	ViolationContentType ViolationKind = "content_type"
+	// ViolationOpenBody: when the Server was closed, a client had neither read a response to its
+	// end nor closed it, and did not within a tenth of a second. Only in-memory clients are watched
+	// for it. It may be a false positive if the program still works when its test ends.
+	ViolationOpenBody ViolationKind = "open_body"
+)
+
+var violationKinds = []ViolationKind{ViolationPoll, ViolationCredential, ViolationRepeat, ViolationUploadURL, ViolationContentType, ViolationOpenBody}
+
+// remedies say what to do about each kind.
+var remedies = map[ViolationKind]string{
+	ViolationPoll:        "wait that long between two polls, as Wait does",
+	ViolationCredential:  "send the PUT to the upload URL without an Authorization header",
+	ViolationRepeat:      "list what exists before you create it again; a meeting with an external_id needs no check",
+	ViolationUploadURL:   "read the meeting's status first; it has its audio if it is not created",
+	ViolationContentType: "send JSON with Content-Type: application/json and without Content-Encoding",
+	ViolationOpenBody:    "read each response to its end, or close its Body",
+}
+
+// Violation is something a client did that the service asks it not to do. It holds no secrets.
+type Violation struct {
+	Kind       ViolationKind     `json:"kind"`
+	At         time.Time         `json:"at"`            // of the request
+	Seq        int               `json:"seq,omitempty"` // of the [Request]
+	Operation  minutes.Operation `json:"operation,omitempty"`
+	MeetingID  string            `json:"meeting_id,omitempty"`
+	Title      string            `json:"title,omitempty"`       // of the meeting
+	ExternalID string            `json:"external_id,omitempty"` // of the meeting
+	Caller     string            `json:"caller,omitempty"`      // id of the member or integration behind the key
+	Text       string            `json:"text"`                  // the problem, for people
+	Remedy     string            `json:"remedy"`                // what to do about it, for people
+}
+
+// String describes the violation in one line.
+func (v Violation) String() string {
+	text := fmt.Sprintf("violation (%s): %s", v.Kind, v.Text)
+	if v.Seq != 0 {
+		text += fmt.Sprintf(" (request %d)", v.Seq)
+	}
+	return text + ": " + v.Remedy
+}
+
+// Violations returns the violations so far, in the order in which the audit noticed them: the last
+// thousand, if there are more.
+func (s *Server) Violations() []Violation {
+	list, _ := s.audit.violations.Since(0)
+	return list
+}
+
+// meeting names the meeting of a violation as people know it.
+func (v *Violation) meeting() string {
+	if v.Title == "" {
+		return "meeting " + v.MeetingID
+	}
+	return fmt.Sprintf("meeting %s (%q)", v.MeetingID, v.Title)
+}
+
+// grouped returns a line for each group of violations that are alike: of one kind, and about one
+// meeting. A program that polls too often does so again and again.
+func grouped(violations []Violation) (lines []string) {
+	type alike struct {
+		kind      ViolationKind
+		meetingID string
+	}
+	count := map[alike]int{}
+	var first []Violation
+	for _, v := range violations {
+		group := alike{v.Kind, v.MeetingID}
+		if count[group]++; count[group] == 1 {
+			first = append(first, v)
+		}
+	}
+	for _, v := range first {
+		line := v.String()
+		if n := count[alike{v.Kind, v.MeetingID}]; n > 1 {
+			line += fmt.Sprintf(" (%d times)", n)
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }

@@ -2,10 +2,8 @@ package minutestest
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,8 +64,8 @@ func TestViolation_FailsTheTest(t *testing.T) {
 			"violation (credential): an Authorization header was sent to storage",
 			"violation (repeat): POST /v1/projects was sent again with the same body, though the first may have taken effect, by int_ci (request 5)",
 			"violation (upload_url): asked for an upload URL again for meeting mtg_",
-			`violation (content_type): the body of POST /v1/projects was sent with Content-Type "application/x-www-form-urlencoded", by int_ci (request 9): send JSON`,
-			`("Badly treated") was polled again after 1s instead of 30s, and was transcribing both times, by int_ci (2 times, in requests 11 to 12): wait that long between two polls`,
+			`violation (content_type): the body of POST /v1/projects was sent with Content-Type "application/x-www-form-urlencoded" and Content-Encoding "", by int_ci (request 9): send JSON`,
+			`("Badly treated") was polled again after 1s instead of 30s, and was transcribing both times, by int_ci (request 11): wait that long between two polls, as Wait does (2 times)`,
 			"violation (open_body): the response to GET /v1/usage was neither read to its end nor closed",
 		} {
 			if assert.Greater(t, len(failures), i) {
@@ -122,7 +120,7 @@ func TestAudit_BlamesTheThirdUploadURL(t *testing.T) {
 					asked.by.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
 					assert.Len(t, s.Violations(), asked.want)
 				}
-				s.audit.reset()
+				s.forgive()
 			})
 		})
 	}
@@ -167,7 +165,7 @@ func TestAudit_BlamesBodiesNotSentAsJSON(t *testing.T) {
 			for _, v := range s.Violations() {
 				assert.Equal(t, ViolationContentType, v.Kind)
 			}
-			s.audit.reset()
+			s.forgive()
 		})
 	}
 }
@@ -297,7 +295,7 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 				for _, v := range violations {
 					assert.Equal(t, ViolationPoll, v.Kind)
 				}
-				s.audit.reset()
+				s.forgive()
 			})
 		})
 	}
@@ -345,7 +343,7 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 				caller.call(c.method, path, c.body)
 			}
 			assert.Len(t, s.Violations(), c.want, "the second got its response, so the third is no repeat")
-			s.audit.reset()
+			s.forgive()
 		})
 	}
 }
@@ -404,7 +402,7 @@ func TestAudit_BlamesRepeatAfterClientTimeout(t *testing.T) {
 		synctest.Wait() // the Server notices it a moment later
 		require.NoError(t, c.call("POST", "/v1/projects", `{"name":"Twice"}`).err)
 		assert.Equal(t, []ViolationKind{ViolationRepeat}, kinds(s.Violations()))
-		s.audit.reset()
+		s.forgive()
 	})
 }
 
@@ -421,37 +419,8 @@ func TestAudit_BlamesRepeatOfARepeat(t *testing.T) {
 			callerOf(s).call("POST", "/v1/meetings", body)
 		}
 		assert.Len(t, s.Violations(), want, body)
-		s.audit.reset()
+		s.forgive()
 	}
-}
-
-// A rejected request has no effect that a repeat could double. If the key is rejected, the service
-// does not read the body, so all bodies look the same.
-func TestAudit_AllowsRepeatAfterRejection(t *testing.T) {
-	t.Parallel()
-	s := NewServer(t)
-	s.Inject(Match{Operation: "projects.create"}, LoseResponse(), LoseResponse())
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, path := range []string{"/v1/meetings", "/v1/projects"} {
-		for i := range 3 {
-			body := fmt.Sprintf(`{"title":"Number %d","external_id":"%d"}`, i, i)
-			r := httptest.NewRequestWithContext(gone, "POST", path, strings.NewReader(body))
-			r.Header.Set("Authorization", "Bearer wrong")
-			serveOrCut(s, r)
-		}
-	}
-	assert.Empty(t, s.Violations())
-}
-
-// serveOrCut has r served without a connection, which a fault would cut.
-func serveOrCut(s *Server, r *http.Request) {
-	defer func() {
-		if cut := recover(); cut != nil && cut != http.ErrAbortHandler {
-			panic(cut)
-		}
-	}()
-	s.Handler().ServeHTTP(httptest.NewRecorder(), r)
 }
 
 func TestAudit_BlamesOpenBodies(t *testing.T) {
@@ -525,6 +494,6 @@ func TestViolations_AreReportedBriefly(t *testing.T) {
 		}
 	})
 	require.Len(t, failures, 21)
-	assert.Contains(t, failures[0], "(15 times, in requests 3 to 17)")
+	assert.Contains(t, failures[0], "(15 times)")
 	assert.Equal(t, "minutestest: and 10 violations more", failures[20])
 }

@@ -64,11 +64,11 @@ func BenchmarkHandler(b *testing.B) {
 	b.Run("get ready", func(b *testing.B) { benchmarkHandler(b, s.Handler(), request("/v1/meetings/"+ready)) })
 	b.Run("get created", func(b *testing.B) { benchmarkHandler(b, s.Handler(), request("/v1/meetings/"+created)) })
 	b.Run("engine alone", func(b *testing.B) {
-		benchmarkHandler(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.engine.Serve(w, r) }), request("/v1/meetings/"+ready))
+		benchmarkHandler(b, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { s.engine.Serve(r) }), request("/v1/meetings/"+ready))
 	})
 	b.Run("page of 50", func(b *testing.B) { benchmarkHandler(b, s.Handler(), request("/v1/meetings?limit=50")) })
 	injection := s.Inject(Match{Operation: minutes.OpUpload, Times: Always}, Reset()).Optional()
 	b.Run("get ready, a fault armed", func(b *testing.B) { benchmarkHandler(b, s.Handler(), request("/v1/meetings/"+ready)) })
 	injection.Stop()
-	s.audit.reset()
+	s.forgive()
 }

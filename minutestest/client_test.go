@@ -54,35 +54,6 @@ func TestAudit_AllowsTheClient(t *testing.T) {
 	}
 }
 
-// A program that crashes and restarts finds its meeting in a listing, and continues the wait. The
-// audit allows that if the new Client's first poll is late enough.
-func TestAudit_AllowsRestart(t *testing.T) {
-	t.Parallel()
-	for name, pause := range map[string]time.Duration{"before the first look": -1, "a floor after the last": minutestest.MinPollInterval} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := newSlow(t)
-				m, _, err := srv.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly"})
-				require.NoError(t, err)
-				audio := strings.NewReader("audio")
-				require.NoError(t, srv.Client().Meetings.Upload(t.Context(), m.ID, minutes.FromReaderAt(audio, audio.Size(), "audio/ogg"), nil))
-				if pause > 0 {
-					_, err = srv.Client().Meetings.Get(t.Context(), m.ID)
-					require.NoError(t, err)
-					time.Sleep(pause)
-				}
-				again := srv.Client()
-				found, err := again.Meetings.FindByExternalID(t.Context(), "weekly")
-				require.NoError(t, err)
-				_, err = again.Meetings.Wait(t.Context(), found.ID, nil)
-				require.NoError(t, err)
-				assert.Empty(t, srv.Violations())
-			})
-		})
-	}
-}
-
 // A crash in the middle of a slow upload leaves a goroutine that sleeps in ReadAt. It must not fail
 // the test.
 func TestNewServer_LetsSleepersEnd(t *testing.T) {

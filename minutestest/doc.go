@@ -31,8 +31,7 @@
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseResponse())
 //
 // A fault that was applied fewer times than asked fails the test, because otherwise the test would
-// prove nothing.
-// [WithEdgeLimit] limits requests as the service's edge does.
+// prove nothing. [WithEdgeLimit] limits requests as the service's edge does.
 //
 // # Scripts
 //
@@ -74,9 +73,7 @@
 // [Server.Meeting] everything about a meeting, with the SHA-256 of its audio.
 //
 // [Server.Report] shows all of that in an HTML file with a line for each meeting. A failed test
-// writes one by itself if you run go test with -artifacts, and its log names the file:
-//
-//	go test -artifacts -outputdir /tmp ./...
+// writes one by itself if you run go test with -artifacts, and its log names the file.
 //
 // The cookbook has a line of code for each of about fifty situations, from a key that is revoked
 // midway to an outage of five minutes:

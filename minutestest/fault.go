@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
@@ -89,12 +91,13 @@ const (
 	keeps                        // the response is the service's own, changed or late
 	late                         // it always comes after the effect
 	early                        // it never does
+	cuts                         // the connection is reset
 	clientSide                   // it happens before a request is sent, so only clients in this process can see it
 )
 
 var traits = map[faultKind]trait{
 	kindDelay: keeps, kindCall: keeps, kindSlowUpload: keeps | early, kindShowStatus: keeps | late, kindTruncate: keeps | late, kindDrip: keeps | late,
-	kindReset: 0, kindResetUpload: early,
+	kindReset: cuts, kindResetUpload: cuts | early,
 	kindRateLimit: replaces, kindRefuse: replaces, kindRefuseUpload: replaces, kindRespond: replaces,
 	kindBadCertificate: clientSide | early, kindConnectionRefused: clientSide | early, kindNoSuchHost: clientSide | early,
 }
@@ -190,11 +193,10 @@ func (f Fault) dialError(host string) error {
 // before the response is sent. f may do what the function given to [WithLog] may do: revoke the
 // key, inject another fault, cancel a context. If f cancels the client's own context, the request
 // is not handled, and after effect its response is lost: the program died there. In the Request are
-// the fields that are known by then; the body is not read.
+// the fields that are known by then.
 //
-// f runs on the goroutine that serves the request, and may call t.Fatal. If f panics, the test of
-// [NewServer] fails with the panic and its stack. A program with a Server of [New] crashes, as if f
-// ran on a goroutine of its own.
+// f runs on the goroutine that serves the request, and may call t.Fatal. If f panics, the program
+// crashes, as if f ran on a goroutine of its own.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Call(func(minutestest.Request) {
 //		srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })
@@ -268,4 +270,38 @@ func (f *Fault) UnmarshalJSON(data []byte) error {
 	}
 	f.form.AfterEffect = form.AfterEffect || f.is(late)
 	return f.check()
+}
+
+// check returns why f cannot be, beginning with the field at fault.
+func (f Fault) check() error {
+	form := f.form
+	_, known := traits[form.Kind]
+	hasStatus := form.Kind == kindRespond || form.Kind == kindRefuseUpload
+	switch {
+	case !known:
+		return fmt.Errorf("fault: kind: there is no kind %q", form.Kind)
+	case form.Header != nil && !f.is(replaces):
+		return fmt.Errorf("fault: header: %s has no response of its own", form.Kind)
+	case form.Delay < 0:
+		return fmt.Errorf("fault: delay: %s is negative", time.Duration(form.Delay))
+	case form.Over < 0:
+		return fmt.Errorf("fault: over: %s is negative", time.Duration(form.Over))
+	case form.Bytes < 0:
+		return fmt.Errorf("fault: bytes: %d is negative", form.Bytes)
+	case form.Kind == kindSlowUpload && form.BytesPerSecond < 1:
+		return fmt.Errorf("fault: bytes_per_second: %d is not at least 1", form.BytesPerSecond)
+	case hasStatus && (form.Status < 200 || form.Status > 599):
+		return fmt.Errorf("fault: status: %s with status %d, which is not from 200 to 599", form.Kind, form.Status)
+	case form.Kind == kindRefuse && engine.StatusOf(minutes.ErrorCode(form.Code)) == 0:
+		return fmt.Errorf("fault: code: the API has no code %q; use respond for any other", form.Code)
+	case form.Kind == kindRefuseUpload && form.Code == "":
+		return errors.New("fault: code: refuse_upload without a code")
+	case form.Kind == kindShowStatus && form.MeetingStatus == "":
+		return errors.New("fault: meeting_status: show_status without a status")
+	case form.Kind == kindCall && f.call == nil:
+		return errors.New("fault: call: the function is nil")
+	case form.AfterEffect && f.is(early):
+		return fmt.Errorf("fault: after_effect: %s never comes after the effect", form.Kind)
+	}
+	return nil
 }

@@ -60,6 +60,9 @@ func TestFaults_OfTheService(t *testing.T) {
 			assert.Equal(t, 429, a.status)
 			assert.Equal(t, "30", a.header.Get("Retry-After"))
 		}},
+		"rate limit with headers": {RateLimit("").WithHeader("Retry-After", "9").WithHeader("X-Edge", "yes"), func(t *testing.T, a response) {
+			assert.Equal(t, []string{"9", "yes"}, []string{a.header.Get("Retry-After"), a.header.Get("X-Edge")})
+		}},
 		"internal": {Refuse(minutes.ErrInternal), func(t *testing.T, a response) {
 			assert.Equal(t, 500, a.status)
 			assert.Equal(t, "INTERNAL_ERROR", a.code())
@@ -227,7 +230,12 @@ func TestFaults_OfStorage(t *testing.T) {
 		"reset":             {Reset(), false, func(t *testing.T, a response) { require.Error(t, a.err) }},
 		"reset after bytes": {ResetUpload(100_000), false, func(t *testing.T, a response) { require.Error(t, a.err) }},
 		"lost response":     {LoseResponse(), true, func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
-		"expired": {RefuseUpload(403, "AccessDenied").AfterEffect(), true, func(t *testing.T, a response) {
+		"expired": {ExpireURL(), false, func(t *testing.T, a response) {
+			require.NoError(t, a.err)
+			assert.Equal(t, 403, a.status)
+			assert.Contains(t, a.text, "<Code>AccessDenied</Code><Message>Request has expired</Message>")
+		}},
+		"rejected, after effect": {RefuseUpload(403, "AccessDenied").AfterEffect(), true, func(t *testing.T, a response) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 403, a.status)
 		}},
@@ -296,38 +304,8 @@ func TestFaults_UseVirtualTime(t *testing.T) {
 		assert.Equal(t, time.Minute, hit[0].Took)
 		assert.Equal(t, 1, strings.Count(c.call("GET", "/v1/projects", "").text, `"x"`), "only the second took effect")
 		assert.Len(t, s.Violations(), 1, "and was a repeat")
-		s.audit.reset()
+		s.forgive()
 	})
-}
-
-// A request that a fault still delays at a reset has no effect afterwards: on the meetings, the
-// journal, the audit, or by its function.
-func TestReset_EndsDelayedRequests(t *testing.T) {
-	t.Parallel()
-	called := false
-	for name, fault := range map[string]Fault{
-		"delay":              Delay(time.Hour),
-		"delay after effect": Delay(time.Hour).AfterEffect(),
-		"call":               Call(func(Request) { called = true }).Delayed(time.Hour),
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := NewServer(t)
-				s.Inject(Match{Operation: "projects.create"}, fault)
-				lost := make(chan error)
-				go func() { lost <- callerOf(s).call("POST", "/v1/projects", `{"name":"x"}`).err }()
-				synctest.Wait()
-				require.NoError(t, s.Reset())
-				require.ErrorIs(t, <-lost, syscall.ECONNRESET)
-				assert.Empty(t, s.Requests())
-				assert.False(t, called)
-				c := callerOf(s)
-				assert.NotContains(t, c.call("GET", "/v1/projects", "").text, `"x"`)
-				require.NoError(t, c.call("POST", "/v1/projects", `{"name":"x"}`).err)
-				assert.Empty(t, s.Violations(), "it repeats no request")
-			})
-		})
-	}
 }
 
 func TestFaults_WorkOnABareHandler(t *testing.T) {
@@ -447,14 +425,13 @@ func TestInject_UnusedFailsTheTest(t *testing.T) {
 		test func(s *Server)
 		want string
 	}{
-		"never matched":  {func(s *Server) { s.Inject(Match{Operation: "usage.get"}, Reset()) }, `the fault "reset", injected into requests {"operation":"usage.get"}, was applied 0 times, and 0 requests matched`},
-		"too late":       {func(s *Server) { s.Inject(Match{Nth: 2}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests {"nth":2}, was applied 0 times, and 1 request matched`},
-		"half":           {func(s *Server) { s.Inject(Match{}, BadGateway(), Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests {}, was applied 1 time, and 1 request matched`},
-		"always, never":  {func(s *Server) { s.Inject(Match{Times: Always}, Reset()) }, "was applied 0 times"},
-		"always, once":   {func(s *Server) { s.Inject(Match{Times: Always}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, ""},
-		"optional":       {func(s *Server) { s.Inject(Match{}, Reset()).Optional() }, ""},
-		"stopped":        {func(s *Server) { s.Inject(Match{}, Reset()).Stop() }, ""},
-		"taken by reset": {func(s *Server) { s.Inject(Match{}, Reset()); _ = s.Reset() }, ""},
+		"never matched": {func(s *Server) { s.Inject(Match{Operation: "usage.get"}, Reset()) }, `the fault "reset", injected into requests {"operation":"usage.get"}, was applied 0 times, and 0 requests matched`},
+		"too late":      {func(s *Server) { s.Inject(Match{Nth: 2}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests {"nth":2}, was applied 0 times, and 1 request matched`},
+		"half":          {func(s *Server) { s.Inject(Match{}, BadGateway(), Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests {}, was applied 1 time, and 1 request matched`},
+		"always, never": {func(s *Server) { s.Inject(Match{Times: Always}, Reset()) }, "was applied 0 times"},
+		"always, once":  {func(s *Server) { s.Inject(Match{Times: Always}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, ""},
+		"optional":      {func(s *Server) { s.Inject(Match{}, Reset()).Optional() }, ""},
+		"stopped":       {func(s *Server) { s.Inject(Match{}, Reset()).Stop() }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -518,70 +495,25 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 	}
 }
 
-// panicking makes a hook of a Server panic in the next request.
-var panicking = map[string]func(s *Server){
-	"Call":                   func(s *Server) { s.Inject(Match{}, Call(func(Request) { boom() })) },
-	"Call, after its effect": func(s *Server) { s.Inject(Match{}, Call(func(Request) { boom() }).AfterEffect()) },
-	"WithLog":                func(s *Server) { s.log = func(Request) { boom() } },
+// net/http alone would swallow a panic in a function of the test, and the test could pass.
+func TestCall_PanicCrashesTheProgram(t *testing.T) {
+	const variable = "MINUTESTEST_PANIC"
+	if os.Getenv(variable) != "" {
+		s := New()
+		s.Inject(Match{}, Call(func(Request) { boom() }))
+		callerOf(s).call("GET", "/v1/meetings", "")
+		select {}
+	}
+	t.Parallel()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestCall_PanicCrashesTheProgram$")
+	cmd.Env = append(os.Environ(), variable+"=1")
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(out), "panic: minutestest: a function of the test panicked: runtime error: invalid memory address")
+	assert.Contains(t, string(out), "minutestest.boom(")
 }
 
 func boom() {
 	var key *Key
 	key.Revoked = true
-}
-
-// net/http alone would swallow the panic, and the test could pass.
-func TestHook_PanicFailsTheTest(t *testing.T) {
-	t.Parallel()
-	for name, hook := range panicking {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inAndOut(t, func(t *testing.T) {
-				failures := nested(func(tb *fakeTB) {
-					s := NewServer(tb)
-					hook(s)
-					assert.Equal(t, 200, callerOf(s).call("GET", "/v1/meetings", "").status)
-					assert.Len(t, s.Requests(), 1)
-				})
-				require.Len(t, failures, 1)
-				of, _, _ := strings.Cut(name, ",")
-				assert.Contains(t, failures[0], "minutestest: the function given to "+of+" panicked: runtime error: invalid memory address")
-				assert.Contains(t, failures[0], "minutestest.boom(", "the stack")
-			})
-		})
-	}
-}
-
-// endedTB is a test that has ended, or the *testing.F of a running fuzz target.
-type endedTB struct{ *fakeTB }
-
-func (endedTB) Errorf(string, ...any) { panic("ended") }
-
-// Without a test, or with one that cannot fail any more, the program crashes.
-func TestHook_PanicCrashesAProgram(t *testing.T) {
-	const variable = "MINUTESTEST_HOOK"
-	if name := os.Getenv(variable); name != "" {
-		s := New()
-		if hook, ended := strings.CutPrefix(name, "ended "); ended {
-			name, s.tb = hook, endedTB{}
-		}
-		panicking[name](s)
-		callerOf(s).call("GET", "/v1/meetings", "")
-		select {}
-	}
-	t.Parallel()
-	for name := range panicking {
-		if name == "Call, after its effect" {
-			name = "ended " + name
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cmd := exec.Command(os.Args[0], "-test.run=^TestHook_PanicCrashesAProgram$")
-			cmd.Env = append(os.Environ(), variable+"="+name)
-			out, err := cmd.CombinedOutput()
-			require.Error(t, err)
-			assert.Contains(t, string(out), "panic: minutestest: the function given to ")
-			assert.Contains(t, string(out), "minutestest.boom(")
-		})
-	}
 }

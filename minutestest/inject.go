@@ -1,20 +1,109 @@
 package minutestest
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 )
+
+// Always, as [Match.Times], applies a fault to every request from the nth on.
+const Always = -1
+
+// Match says which requests a fault is applied to. Operations are those of package minutes, such as
+// minutes.OpMeetingsCreate and minutes.OpUpload. An empty field matches every request. Of the
+// requests that match, the nth is the first to get the fault. If several meetings are worked on at
+// once, name one by its Title or ExternalID: which request comes nth differs from run to run.
+type Match struct {
+	Operation  minutes.Operation `json:"operation,omitempty"`
+	Key        string            `json:"key,omitempty"`         // the secret of the API key sent; uploads carry none
+	MeetingID  string            `json:"meeting_id,omitempty"`  // in the path, uploads included
+	ExternalID string            `json:"external_id,omitempty"` // of that meeting, of the one to create, or asked for in a listing
+	Title      string            `json:"title,omitempty"`       // of that meeting, or of the one to create
+	Path       string            `json:"path,omitempty"`        // a pattern of path.Match: "/v1/meetings/*"
+
+	Nth   int `json:"nth,omitempty"`   // the first that gets the fault, from 1; 0 is as 1
+	Times int `json:"times,omitempty"` // how many get it; 0: one for each fault; Always: all that follow
+}
+
+// Validate returns why [Server.Inject] would reject m or these faults, for example because the
+// interface has no such operation. The error names the invalid field: "match: operation: …",
+// "fault: code: …".
+func (m Match) Validate(what ...Fault) error {
+	if _, ok := route.Of(route.Operation(m.Operation)); !ok && m.Operation != "" && m.Operation != minutes.OpUpload {
+		return fmt.Errorf("match: operation: %q is not one of %s", m.Operation, operations())
+	}
+	if _, err := path.Match(m.Path, ""); err != nil {
+		return fmt.Errorf("match: path: %q is no pattern", m.Path)
+	}
+	if m.Nth < 0 {
+		return fmt.Errorf("match: nth: %d is negative; for all that follow, set times, not nth, to %d", m.Nth, Always)
+	}
+	if m.Times < Always {
+		return fmt.Errorf("match: times: %d is neither a number of times nor %d, for good", m.Times, Always)
+	}
+	for _, fault := range what {
+		if fault.is(clientSide) != what[0].is(clientSide) {
+			return errors.New("fault: kind: faults of the connection happen before a request is sent, so they do not go together with other kinds; inject them by themselves")
+		}
+		if err := fault.check(); err != nil {
+			return err
+		}
+		switch kind := fault.form.Kind; {
+		case kind == kindRefuseUpload && m.Operation != minutes.OpUpload:
+			return fmt.Errorf("fault: kind: %s is an error of storage; match %s", kind, minutes.OpUpload)
+		case kind == kindRefuse && m.Operation == minutes.OpUpload:
+			return fmt.Errorf("fault: kind: %s is not an error of storage; use %s", kind, kindRefuseUpload)
+		}
+	}
+	return nil
+}
+
+func operations() string {
+	var list []string
+	for _, row := range route.Table {
+		list = append(list, string(row.Operation))
+	}
+	return strings.Join(append(list, string(minutes.OpUpload)), ", ")
+}
+
+func (m Match) matches(e *entry) bool {
+	for _, field := range []struct{ want, got string }{
+		{string(m.Operation), string(e.Operation)}, {m.Key, e.key}, {m.MeetingID, e.MeetingID},
+		{m.ExternalID, e.externalID}, {m.Title, e.title},
+	} {
+		if field.want != "" && field.want != field.got {
+			return false
+		}
+	}
+	ok, _ := path.Match(m.Path, e.Path)
+	return ok || m.Path == ""
+}
+
+// String describes m as JSON, without its key.
+func (m Match) String() string {
+	m.Times = 0
+	text, _ := json.Marshal(m.masked())
+	return string(text)
+}
+
+func (m Match) masked() Match {
+	if m.Key != "" {
+		m.Key = masked
+	}
+	return m
+}
 
 // Injection is a fault that was injected with [Server.Inject].
 type Injection struct {
@@ -41,30 +130,23 @@ type Injection struct {
 // end must have been applied once. A Match or a Fault that is invalid fails the test at once.
 func (s *Server) Inject(m Match, what ...Fault) *Injection {
 	s.helper()
-	i, err := newInjection(&s.faults, m, what)
+	i := &Injection{faults: &s.faults, match: m, what: slices.Clone(what), times: cmp.Or(m.Times, len(what))}
+	err := m.Validate(what...)
+	if err == nil && len(what) == 0 {
+		err = errors.New("no fault given")
+	}
 	if err != nil {
 		s.fail("Inject", err)
-		return &Injection{faults: &s.faults, match: m, optional: true, stopped: true}
+		i.stopped = true
+		return i
 	}
 	if _, file, line, ok := runtime.Caller(1); ok {
 		i.line = fmt.Sprintf("%s:%d", filepath.Base(file), line)
 	}
-	s.faults.add(i)
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.list = append(s.faults.list, i)
 	return i
-}
-
-func newInjection(f *faults, m Match, what []Fault) (*Injection, error) {
-	if err := m.Validate(what...); err != nil {
-		return nil, err
-	}
-	if len(what) == 0 {
-		return nil, errors.New("no fault given")
-	}
-	i := &Injection{faults: f, match: m, what: slices.Clone(what), times: m.Times}
-	if i.times == 0 {
-		i.times = len(what)
-	}
-	return i, nil
 }
 
 // Optional lets the test end before i was applied, and returns i.
@@ -87,7 +169,6 @@ func (i *Injection) During(from, to time.Duration) *Injection {
 	if i.match.Times == 0 {
 		i.times = Always
 	}
-	i.faults.count()
 	return i
 }
 
@@ -96,7 +177,6 @@ func (i *Injection) Stop() {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
 	i.stopped, i.optional = true, true
-	i.faults.count()
 }
 
 // Seen returns how many requests have matched, including those before the nth. It counts until i is
@@ -124,7 +204,6 @@ func (i *Injection) open(now time.Time) bool {
 	return i.to.IsZero() || !now.Before(i.from) && now.Before(i.to)
 }
 
-// clientSide reports whether i is applied before a request is sent.
 func (i *Injection) clientSide() bool { return i.what[0].is(clientSide) }
 
 // rejects reports whether a fault of i is a response of the API, which storage never sends.
@@ -149,38 +228,21 @@ func plural(n int, what string) string {
 
 // faults are the injections of a Server, in order.
 type faults struct {
-	armed atomic.Int32 // injections that are not used up
-
 	mu   sync.Mutex
 	list []*Injection
 }
 
-func (f *faults) add(i *Injection) {
+// waiting returns the injections that are not used up, of the faults on the client's side or of the
+// others.
+func (f *faults) waiting(clientSide bool) (list []*Injection) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.list = append(f.list, i)
-	f.count()
-}
-
-// count brings armed up to date. The caller holds mu.
-func (f *faults) count() {
-	n := int32(0)
 	for _, i := range f.list {
-		if i.left() {
-			n++
+		if i.left() && i.clientSide() == clientSide {
+			list = append(list, i)
 		}
 	}
-	f.armed.Store(n)
-}
-
-func (f *faults) reset() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, i := range f.list {
-		i.stopped = true
-	}
-	f.list = nil
-	f.count()
+	return list
 }
 
 // UnusedFaults describes each injection that fails the test of [NewServer] if the test ends now,
@@ -204,36 +266,22 @@ func (f *faults) unused() (list []Injection) {
 	return list
 }
 
-// take returns the fault for r, if there is one. The client asks before it sends r, the Server when
-// r has arrived.
-func (s *Server) take(r *http.Request, clientSide bool) (Fault, bool) {
-	if s.faults.armed.Load() == 0 {
+// take returns the fault for a request, if there is one. The client asks before it sends the
+// request, the Server when it has arrived.
+func (s *Server) take(e *entry, clientSide bool) (Fault, bool) {
+	waiting := s.faults.waiting(clientSide)
+	if waiting == nil {
 		return Fault{}, false
 	}
-	op, meetingID := engine.Identify(r)
-	t := target{operation: minutes.Operation(op), key: bearer(r), meetingID: meetingID, path: r.URL.Path}
-	if s.faults.byName(clientSide) {
-		s.name(r, &t)
+	if m, ok := s.engine.Meeting(e.MeetingID); ok {
+		e.externalID, e.title = m.ExternalID, m.Title
 	}
-	return s.faults.take(t, clientSide)
-}
-
-// byName reports whether an injection asks for the names of meetings.
-func (f *faults) byName(clientSide bool) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.list, func(i *Injection) bool {
-		return i.left() && i.match.byName() && i.clientSide() == clientSide
-	})
-}
-
-func (f *faults) take(t target, clientSide bool) (Fault, bool) {
 	now := time.Now()
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
 	var first *Injection
-	for _, i := range f.list {
-		if !i.left() || i.clientSide() != clientSide || !i.open(now) || !i.match.matches(t) || t.operation == minutes.OpUpload && i.rejects() {
+	for _, i := range waiting {
+		if !i.left() || !i.open(now) || !i.match.matches(e) || e.Operation == minutes.OpUpload && i.rejects() {
 			continue
 		}
 		i.seen++
@@ -246,26 +294,20 @@ func (f *faults) take(t target, clientSide bool) (Fault, bool) {
 	}
 	fault := first.what[first.applied%len(first.what)]
 	first.applied++
-	f.count()
 	return fault, true
-}
-
-// bearer is the key that r carries, or "".
-func bearer(r *http.Request) string {
-	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
-	}
-	return strings.TrimSpace(key)
 }
 
 // dialFault returns what keeps the connection for r from being made, or nil.
 func (s *Server) dialFault(r *http.Request) error {
-	unsent := r.Clone(r.Context())
-	if r.GetBody == nil {
-		unsent.Body = nil // it can be read once only
+	if s.faults.waiting(true) == nil {
+		return nil
 	}
-	fault, ok := s.take(unsent, true)
+	unsent := r.Clone(r.Context())
+	unsent.Body = nil
+	if r.GetBody != nil { // otherwise it can be read once only
+		unsent.Body, _ = r.GetBody()
+	}
+	fault, ok := s.take(s.arrived(unsent), true)
 	if !ok {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -74,6 +73,8 @@ func TestRequests_AreMasked(t *testing.T) {
 	id := c.create(t, "Noted")
 	target := c.uploadURL(t, id)
 	c.call("PUT", target, "audio", withHeader("Content-Type", audioType), withHeader("Authorization", "Bearer SECRET"))
+	c.call("GET", "/v1/SECRET/usage", "", func(r *http.Request) { r.Host = "SECRET.example" })
+	c.call("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", maxBody-12)+`SECRET"}`) // cut in the middle of it
 	c.call("GET", "/v1/usage?key=SECRET", "", withHeader("X-Api-Key", "SECRET"), withHeader("Cookie", "a=SECRET"))
 	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
 	s.Inject(Match{}, LoseResponse(), Reset())
@@ -84,7 +85,7 @@ func TestRequests_AreMasked(t *testing.T) {
 	assert.Equal(t, http.StatusUnauthorized, stranger.call("GET", "/v1/usage?key="+stranger.key, "", withHeader("X-Api-Key", stranger.key)).status)
 
 	list := s.Requests()
-	require.Len(t, list, 8)
+	require.Len(t, list, 10)
 	text, err := json.Marshal(list)
 	require.NoError(t, err)
 	shown := string(text) + fmt.Sprintf("%+v", list)
@@ -142,16 +143,12 @@ func TestJournal_IsBounded(t *testing.T) {
 	c.call("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", 2*maxBody)+`"}`)
 	assert.Len(t, s.Requests()[0].Body, maxBody)
 	for range journalSize + 10 {
-		s.journal.put(&entry{seq: s.journal.seq.Add(1), method: "GET", url: &url.URL{Path: "/"}})
+		s.journal.Add(Request{Seq: int(s.count.Add(1))})
 	}
 	list := s.Requests()
 	require.Len(t, list, journalSize)
 	assert.Equal(t, 12, list[0].Seq)
 	assert.Equal(t, journalSize+11, list[journalSize-1].Seq)
-
-	// A request that took longer than a whole round is no longer in the journal.
-	s.journal.put(&entry{seq: 3, method: "GET", url: &url.URL{Path: "/"}})
-	assert.Equal(t, list, s.Requests())
 }
 
 func TestWithLog_LogsEachRequest(t *testing.T) {
@@ -164,17 +161,6 @@ func TestWithLog_LogsEachRequest(t *testing.T) {
 	c.call("GET", "/v1/usage", "")
 	assert.Equal(t, s.Requests(), told)
 	assert.Len(t, told, 2)
-}
-
-// A cookie is always a credential, and a path or a Host may hold a key by mistake.
-func TestRequests_MaskCookiesPathsAndHosts(t *testing.T) {
-	t.Parallel()
-	s := NewServer(t)
-	callerOf(s).call("GET", "/v1/key_ci/usage", "", withHeader("Cookie", "session=other"), func(r *http.Request) { r.Host = "key_ci.example" })
-	got := s.Requests()[0]
-	assert.Equal(t, masked+".example", got.Host)
-	assert.Equal(t, "/v1/"+masked+"/usage", got.Path)
-	assert.Equal(t, []string{masked}, got.Header["Cookie"])
 }
 
 // A client with the last byte of a response finds the request in the journal.
@@ -213,14 +199,4 @@ func (l *lastByte) Write(p []byte) (int, error) {
 		l.at()
 	}
 	return len(p), nil
-}
-
-// A key is masked even if the body is cut in the middle of it.
-func TestRequests_MaskKeysBeforeTheyAreCut(t *testing.T) {
-	t.Parallel()
-	s := NewServer(t)
-	callerOf(s).call("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", maxBody-12)+s.Key()+`"}`)
-	body := s.Requests()[0].Body
-	assert.Len(t, body, maxBody)
-	assert.Contains(t, body, "x(ma")
 }

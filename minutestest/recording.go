@@ -15,7 +15,6 @@ func SlowRecording(size, bytesPerSecond int64) minutes.Source {
 	return minutes.FromReaderAt(slowAudio{size, max(bytesPerSecond, 1)}, size, "audio/mpeg")
 }
 
-// slowAudio is silence that takes its time.
 type slowAudio struct{ size, bytesPerSecond int64 }
 
 func (a slowAudio) ReadAt(p []byte, at int64) (n int, err error) {
@@ -31,7 +30,6 @@ func (a slowAudio) ReadAt(p []byte, at int64) (n int, err error) {
 	return n, err
 }
 
-// timeFor returns how long n bytes take.
 func timeFor(n, bytesPerSecond int64) time.Duration {
 	return time.Duration(float64(n) / float64(bytesPerSecond) * float64(time.Second))
 }

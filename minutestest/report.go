@@ -1,24 +1,21 @@
 package minutestest
 
 import (
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"os"
 
-	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 )
 
 // Report writes what the Server has seen so far as one HTML file. The file needs no server and
 // loads nothing. It shows a line for each of the newest 10,000 meetings, with its requests, faults
 // and violations, and the calls of methods such as Script, Update and Advance. A click shows the
-// details. Like [Request], it contains no secrets. It holds at most 32 MiB of transcripts and
-// minutes.
+// details. Like [Request], it contains no secrets.
 //
 // The page opens on the likely cause of a failure: the first violation, else the faults that were
 // never applied, else the last requests.
@@ -27,10 +24,7 @@ import (
 // are the bubble's. [NewServer] writes a report if the test fails.
 func (s *Server) Report(w io.Writer) error {
 	name, failed := "", false
-	if t, ok := s.tb.(interface {
-		Name() string
-		Failed() bool
-	}); ok {
+	if t, ok := s.tb.(test); ok {
 		name, failed = t.Name(), t.Failed()
 	}
 	if err := s.inspector.Report(w, name, failed); err != nil {
@@ -52,61 +46,66 @@ func (s *Server) Inspector() http.Handler { return s.inspector.Handler() }
 type source struct{ s *Server }
 
 func (v source) Engine() *engine.Service { return v.s.engine }
-func (v source) Resets() uint64          { return v.s.journal.resets.Load() }
-func (v source) Arrived() int            { return int(v.s.journal.seq.Load()) }
+func (v source) Arrived() int            { return int(v.s.count.Load()) }
 
-func (v source) RequestsSince(n uint64) (list []inspector.Request, next uint64) {
-	entries, next := v.s.journal.ended(n)
-	for i := range entries {
-		e := &entries[i]
-		list = append(list, inspector.Request{
-			Seq: int(e.seq), At: inspector.MillisOf(e.clock), Took: inspector.Millis(e.took.Seconds() * 1000),
-			Operation: minutes.Operation(e.Operation), MeetingID: e.hide(e.MeetingID), Caller: e.Caller,
-			Method: e.hide(e.method), Path: e.hide(e.url.Path), Bytes: e.StorageBytes,
-			Status: e.Status, Code: cmp.Or(e.StorageCode, string(e.Code)), Fault: e.fault, Lost: e.lost,
-		})
+// RequestsSince leaves out what only a click shows.
+func (v source) RequestsSince(n int) (list []any, next int) {
+	requests, next := v.s.journal.Since(n)
+	for _, r := range requests {
+		r.Header, r.Query, r.Body = nil, nil, ""
+		list = append(list, r)
 	}
 	return list, next
 }
 
-func (v source) Request(seq int) (any, bool) {
-	e, ok := v.s.journal.find(uint64(max(seq, 0)))
-	if !ok {
-		return nil, false
+func (v source) Requests() iter.Seq2[int, any] {
+	return func(yield func(int, any) bool) {
+		for r := range v.s.RequestsAfter(0) {
+			if !yield(r.Seq, r) {
+				return
+			}
+		}
 	}
-	return e.request(), true
 }
 
 func (v source) ViolationsSince(n int) (list []any) {
-	for _, violation := range v.s.audit.after(n) {
+	violations, _ := v.s.audit.violations.Since(n)
+	for _, violation := range violations {
 		list = append(list, violation)
 	}
 	return list
 }
 
-func (v source) Faults() (list []inspector.Fault) {
+func (v source) Faults() (list []any) {
 	f := &v.s.faults
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, i := range f.list {
-		match := i.match
-		if match.Key != "" {
-			match.Key = masked
-		}
-		list = append(list, inspector.Fault{Match: match, Faults: i.what, Seen: i.seen, Applied: i.applied, Unused: i.unused()})
+		list = append(list, map[string]any{"match": i.match.masked(), "faults": i.what, "seen": i.seen, "applied": i.applied, "unused": i.unused()})
 	}
 	return list
 }
 
-// keepReport writes a report if the test failed and go test keeps artifacts.
-func (s *Server) keepReport(tb TB) {
+// test is what a *testing.T has beside the methods of TB.
+type test interface {
+	Name() string
+	Failed() bool
+	Logf(format string, args ...any)
+	ArtifactDir() string
+}
+
+// explain logs what may be the cause if the test failed: the scripts without a meeting, and, if go
+// test keeps artifacts, where the report is.
+func (s *Server) explain(tb TB) {
 	s.helper()
-	t, ok := tb.(interface {
-		Failed() bool
-		ArtifactDir() string
-		Logf(format string, args ...any)
-	})
-	if asked := flag.Lookup("test.artifacts"); !ok || !t.Failed() || asked == nil || asked.Value.String() != "true" {
+	t, ok := tb.(test)
+	if !ok || !t.Failed() {
+		return
+	}
+	for _, sc := range s.UnmatchedScripts() {
+		t.Logf("minutestest: no meeting that exists now matches the Script %s", summary(sc))
+	}
+	if asked := flag.Lookup("test.artifacts"); asked == nil || asked.Value.String() != "true" {
 		return // go test would delete the directory
 	}
 	file, err := os.CreateTemp(t.ArtifactDir(), "minutestest-*.html")

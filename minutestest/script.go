@@ -3,10 +3,11 @@ package minutestest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 )
 
 // Script sets the outcome of meetings from now on: of future meetings, and of the remaining stages
@@ -26,7 +27,6 @@ func (s *Server) Script(scripts ...Script) {
 	}
 }
 
-// summary is a script as JSON.
 func summary(sc Script) string {
 	text, _ := json.Marshal(sc)
 	return string(text)
@@ -34,32 +34,13 @@ func summary(sc Script) string {
 
 // UnmatchedScripts returns the scripts for a title or an external id that no meeting has now,
 // because a typing error there may be why a test failed.
-func (s *Server) UnmatchedScripts() (list []Script) {
-	matched := map[string]bool{"": true}
-	for _, m := range s.engine.Meetings() {
-		matched["external id "+m.ExternalID], matched["title "+m.Title] = true, true
-	}
-	for _, sc := range s.engine.Scripts() {
-		if sc.ExternalID != "" && !matched["external id "+sc.ExternalID] || sc.Title != "" && !matched["title "+sc.Title] {
-			list = append(list, sc)
-		}
-	}
-	return list
-}
-
-// logUnmatchedScripts names the scripts without a meeting in the log of a failed test.
-func (s *Server) logUnmatchedScripts(tb TB) {
-	s.helper()
-	t, ok := tb.(interface {
-		Failed() bool
-		Logf(format string, args ...any)
+func (s *Server) UnmatchedScripts() []Script {
+	meetings := s.engine.Meetings()
+	return slices.DeleteFunc(s.engine.Scripts(), func(sc Script) bool {
+		return sc.ExternalID == "" && sc.Title == "" || slices.ContainsFunc(meetings, func(m Meeting) bool {
+			return sc.ExternalID != "" && sc.ExternalID == m.ExternalID || sc.Title != "" && sc.Title == m.Title
+		})
 	})
-	if !ok || !t.Failed() {
-		return
-	}
-	for _, sc := range s.UnmatchedScripts() {
-		t.Logf("minutestest: no meeting that exists now matches the Script %s", summary(sc))
-	}
 }
 
 // Release lets a meeting that a script holds go on, and reports whether one held it. The rest of
@@ -149,10 +130,9 @@ func (s *Server) World() World { return s.engine.World() }
 
 // Organisation returns an organisation of [Server.World].
 func (s *Server) Organisation(id string) (Organisation, bool) {
-	for _, o := range s.World().Organisations {
-		if o.ID == id {
-			return o, true
-		}
+	w := s.World()
+	if o := w.Organisation(id); o != nil {
+		return *o, true
 	}
 	return Organisation{}, false
 }
@@ -167,23 +147,15 @@ func (s *Server) Organisation(id string) (Organisation, bool) {
 //	})
 func (s *Server) Update(organisation string, change func(*Organisation)) {
 	s.helper()
-	before, _ := s.Organisation(organisation)
-	err := s.engine.Update(func(w *World) error {
-		for i := range w.Organisations {
-			if o := &w.Organisations[i]; o.ID == organisation {
-				change(o)
-				o.ID = organisation
-				return nil
-			}
+	s.update("Update", organisation, func(w *World) error {
+		o := w.Organisation(organisation)
+		if o == nil {
+			return fmt.Errorf("there is no organisation %q", organisation)
 		}
-		return fmt.Errorf("there is no organisation %q", organisation)
+		change(o)
+		o.ID = organisation
+		return nil
 	})
-	if err != nil {
-		s.fail("Update", err)
-		return
-	}
-	after, _ := s.Organisation(organisation)
-	s.inspector.Did("Update "+organisation, "", inspector.Changes(before, after))
 }
 
 // UpdateWorld is like [Server.Update] for all organisations and the stages. Organisations that are
@@ -191,11 +163,16 @@ func (s *Server) Update(organisation string, change func(*Organisation)) {
 // returns an error, nothing changes, and the error fails the test.
 func (s *Server) UpdateWorld(change func(*World) error) {
 	s.helper()
+	s.update("UpdateWorld", "", change)
+}
+
+func (s *Server) update(method, organisation string, change func(*World) error) {
+	s.helper()
 	if err := s.engine.Update(change); err != nil {
-		s.fail("UpdateWorld", err)
+		s.fail(method, err)
 		return
 	}
-	s.inspector.Did("UpdateWorld", "")
+	s.inspector.Did(strings.TrimSpace(method+" "+organisation), "")
 }
 
 // SetPageSizes makes the pages of meetings short, or empty, which the API lets them be: it sets

@@ -7,13 +7,14 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
 )
 
 // BaseURL is the base URL of every [Server] for those who come through its [Server.HTTPClient].
@@ -39,7 +40,8 @@ type Server struct {
 	engine    *engine.Service
 	edge      edge
 	faults    faults
-	journal   journal
+	journal   recent.List[Request] // in the order in which they ended
+	count     atomic.Uint64        // requests that have arrived
 	inspector *inspector.Inspector
 	network   *network
 	http      *http.Client
@@ -52,10 +54,52 @@ type Server struct {
 	listening []*http.Server
 }
 
-// afterwards is how much of a bubble's time passes when its test has ended. Time stops with the
-// test's function, and a goroutine that still sleeps then, as in the ReadAt of a slow recording, is
-// a deadlock to package synctest.
-const afterwards = time.Hour
+// Option changes a setting of a new [Server].
+type Option func(*Server)
+
+// WithWorld makes the Server begin with w instead of [DefaultWorld].
+func WithWorld(w World) Option { return func(s *Server) { s.world = w } }
+
+// WithMinPollInterval replaces [MinPollInterval] for the audit and in the Cache-Control of
+// meetings, so that a suite without virtual time need not wait half a minute. A [minutes.Client]
+// never polls more often than that anyway.
+func WithMinPollInterval(d time.Duration) Option { return func(s *Server) { s.audit.interval = d } }
+
+// WithSeed makes ids, cursors and upload URLs repeat exactly: the same requests at the same times,
+// one after the other, get the same responses on every run. A seed of 0 is none.
+//
+// The Server has no jitter, but each Client has: a poll comes up to a second late, and a retry
+// after a random wait. So after a wait ids still repeat, but timestamps, upload URLs and what a
+// poll finds may not.
+func WithSeed(seed uint64) Option { return func(s *Server) { s.seed = seed } }
+
+// WithAudio keeps the bytes of recordings for [Server.Meeting]. Otherwise recordings are hashed and
+// counted only, and cost no memory.
+func WithAudio() Option { return func(s *Server) { s.keepAudio = true } }
+
+// WithoutAudit turns the audit off for violations of these kinds; without kinds, for all of them.
+// [Server.Violations] does not contain these kinds. To assert on violations that must not fail the
+// test, make the Server with [New], and close it yourself.
+func WithoutAudit(kinds ...ViolationKind) Option {
+	if len(kinds) == 0 {
+		kinds = violationKinds
+	}
+	return func(s *Server) { s.audit.ignored = append(s.audit.ignored, kinds...) }
+}
+
+// WithEdgeLimit makes the Server reject requests as the service's edge does: with a 429 that has no
+// envelope, and Retry-After. Each key may send perSecond requests in each second of the clock,
+// which in a synctest bubble is the bubble's. Uploads have no limit. In [Server.Requests], the
+// Fault of a rejected request is "edge limit".
+func WithEdgeLimit(perSecond int) Option { return func(s *Server) { s.edge.limit = perSecond } }
+
+// WithLog calls log with each request when it has ended, in the goroutine that serves it, before
+// the response is complete. Requests that are served at once are logged at once.
+//
+// The Server holds no lock meanwhile: log may call each of its methods but Close, and may use a
+// client of it if that does not log without end. The request is in [Server.Requests] by then. The
+// response waits until log returns. A panic in log crashes the program.
+func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } }
 
 // NewServer returns a Server for one test. When the test ends, the Server is closed. Every
 // violation (see [Server.Violations]) and every fault that was applied fewer times than asked fails the
@@ -77,10 +121,11 @@ func NewServer(tb TB, opts ...Option) *Server {
 	tb.Cleanup(func() {
 		_ = s.Close()
 		s.fails(tb)
-		s.logUnmatchedScripts(tb)
-		s.keepReport(tb)
+		s.explain(tb)
 		if inBubble() {
-			time.Sleep(afterwards)
+			// Time stops with the test. A goroutine that still sleeps then, as in the ReadAt of a slow
+			// recording, is a deadlock to package synctest.
+			time.Sleep(time.Hour)
 		}
 	})
 	return s
@@ -98,7 +143,7 @@ func New(opts ...Option) *Server {
 }
 
 func newServer(tb TB, opts []Option) (*Server, error) {
-	s := &Server{world: DefaultWorld(), audit: newAudit(), helper: func() {}}
+	s := &Server{world: DefaultWorld(), audit: newAudit(), journal: recent.List[Request]{Max: journalSize}, helper: func() {}}
 	if _, fuzzing := tb.(interface{ Fuzz(any) }); tb != nil && !fuzzing { // no fuzz target may use a *testing.F
 		s.tb, s.helper = tb, tb.Helper
 	}
@@ -109,27 +154,18 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 		return nil, err
 	}
 	var err error
-	if s.engine, err = engine.New(s.config()); err != nil {
+	s.engine, err = engine.New(engine.Config{
+		World: s.world, KeepAudio: s.keepAudio, Seed: s.seed, MinPollInterval: s.audit.interval,
+		Storage: map[string]string{apiHost: "https://" + storageHost},
+	})
+	if err != nil {
 		return nil, fmt.Errorf("world: %w", err)
 	}
+	s.audit.meeting = s.engine.Meeting
 	s.inspector = inspector.New(source{s})
-	s.network = newNetwork(s.Handler())
-	s.network.fails = s.dialFault
-	s.http = s.network.client(false)
+	s.network = newNetwork(s.Handler(), s.dialFault)
+	s.http = s.network.client(0)
 	return s, nil
-}
-
-func (s *Server) config() engine.Config {
-	return engine.Config{World: s.world, KeepAudio: s.keepAudio, Seed: s.seed, MinPollInterval: s.audit.interval, StorageBase: storageBase}
-}
-
-// storageBase gives storage its own host in the in-memory network. On a real socket there is one
-// host for both.
-func storageBase(r *http.Request) string {
-	if r.Host == apiHost {
-		return "https://" + storageHost
-	}
-	return engine.OwnBase(r)
 }
 
 // mistake is the value with which a Server of New panics.
@@ -169,30 +205,6 @@ func (s *Server) fail(method string, err error) {
 		panic(m)
 	}
 	s.tb.Fatalf("%v", m)
-}
-
-// hook calls f, a function that the test gave to a method or an option, in the goroutine of a
-// request. There net/http would hide a panic, so hook fails the test, or crashes the program
-// without one. A t.Fatal in f ends the goroutine, and fails the test itself.
-func (s *Server) hook(of string, f func()) {
-	defer func() {
-		v := recover()
-		if v == nil {
-			return
-		}
-		text := fmt.Sprintf("minutestest: the function given to %s panicked: %v\n\n%s", of, v, debug.Stack())
-		if s.tb == nil {
-			go panic(text)
-			return
-		}
-		defer func() {
-			if recover() != nil { // the test has ended
-				go panic(text)
-			}
-		}()
-		s.tb.Errorf("%s", text)
-	}()
-	f()
 }
 
 // Client returns a client of the Server with [Server.Key], without a rate limit unless opts set
@@ -244,7 +256,7 @@ func (s *Server) HTTPClient() *http.Client { return s.http }
 
 // NewHTTPClient returns a client as [Server.HTTPClient] does, for another program: a second worker
 // that makes its own [minutes.Client], or the process after a crash.
-func (s *Server) NewHTTPClient() *http.Client { return s.network.client(true) }
+func (s *Server) NewHTTPClient() *http.Client { return s.network.client(s.network.clients.Add(1)) }
 
 // Handler returns the service and its storage as a handler, for your own server. Upload URLs have
 // the scheme and host of the request that asked for them. Resets need an [http.Hijacker]; without
@@ -267,35 +279,21 @@ func (s *Server) Listen(addr string) (baseURL string, err error) {
 	}
 	srv := newHTTPServer(s.Handler())
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		_ = l.Close()
-		return "", fmt.Errorf("minutestest: Listen: %w", errClosed)
-	}
 	s.listening = append(s.listening, srv)
 	s.mu.Unlock()
 	go func() { _ = srv.Serve(l) }()
-	return "http://" + reachable(l.Addr().(*net.TCPAddr)), nil
+	return "http://" + l.Addr().String(), nil
 }
 
-// newHTTPServer returns a server for h that no client can hold for ever, nor fill the memory of.
+// newHTTPServer returns a server for h that no client can hold for ever.
 func newHTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:                      h,
 		DisableGeneralOptionsHandler: true, // "OPTIONS *" is a path like others
 		ErrorLog:                     log.New(io.Discard, "", 0),
-		MaxHeaderBytes:               64 << 10,
 		ReadHeaderTimeout:            10 * time.Second,
 		IdleTimeout:                  2 * time.Minute,
 	}
-}
-
-// reachable is an address to dial for one that is listened on.
-func reachable(a *net.TCPAddr) string {
-	if a.IP.IsUnspecified() {
-		return net.JoinHostPort("127.0.0.1", fmt.Sprint(a.Port))
-	}
-	return a.String()
 }
 
 // Close closes the Server's connections and listeners. Responses that are still open have a tenth
@@ -309,7 +307,7 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	if first {
 		for _, body := range s.network.leftOpen() {
-			s.record(openBodyViolation(body.at, body.req))
+			s.audit.watchOpenBody(body)
 		}
 	}
 	s.network.close()
@@ -320,77 +318,16 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-// Reset restores the World that the Server was made with, and removes all meetings, scripts,
-// faults, requests and violations. Requests are counted from one again. A request that has not
-// ended by then is not recorded or logged. If a fault still delays it, it has no effect, and its
-// connection is reset.
-func (s *Server) Reset() error {
-	s.journal.resets.Add(1) // requests that began before are ignored from here on
-	if err := s.engine.Reset(s.config()); err != nil {
-		return fmt.Errorf("minutestest: %w", err)
-	}
-	s.faults.reset()
-	s.journal.reset()
-	s.inspector.Reset()
-	s.audit.reset()
-	s.journal.resets.Add(1) // a page that has read a part of the old state reads all again
-	return nil
-}
-
-// serve handles one request, and records it.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	// The number of resets comes first, because a reset starts the sequence again.
-	e := entry{resets: s.journal.resets.Load(), seq: s.journal.seq.Add(1), sender: senderOf(r), at: time.Now(), clock: s.engine.Now(), method: r.Method, host: r.Host, url: r.URL, header: r.Header}
-	var p *recorded
-	if s.edge.rejects(r) {
-		p = s.apply(r, &e, RateLimit("1"))
-		e.fault = edgeFault
-	} else if fault, ok := s.take(r, false); ok {
-		p = s.apply(r, &e, fault)
-	} else {
-		p = s.handle(r, &e)
-	}
-	if p == nil {
-		s.note(r, &e)
-		reset(w)
-		return
-	}
-	last, lost := p.send(w, r)
-	e.lost = e.lost || lost
-	s.note(r, &e)
-	_, _ = w.Write(last)
-}
-
-// isPast reports whether the Server was reset since the request of e arrived.
-func (s *Server) isPast(e *entry) bool { return e.resets != s.journal.resets.Load() }
-
-// note takes what became of a request to journal and audit.
-func (s *Server) note(r *http.Request, e *entry) {
-	e.took = time.Since(e.at)
-	e.lost = e.lost || r.Context().Err() != nil
-	if s.isPast(e) {
-		return
-	}
-	for _, v := range s.audit.watch(e) {
-		s.record(v)
-	}
-	s.journal.put(e)
-	if s.log != nil {
-		s.hook("WithLog", func() { s.log(e.request()) })
-	}
-}
-
 // fails fails a test for what it has done wrong, or not done.
 func (s *Server) fails(tb TB) {
 	s.helper()
 	const most = 20
 	lines := grouped(s.Violations())
-	for i, line := range lines {
-		if i == most {
-			tb.Errorf("minutestest: and %d violations more", len(lines)-most)
-			break
-		}
+	for _, line := range lines[:min(len(lines), most)] {
 		tb.Errorf("minutestest: %s", line)
+	}
+	if len(lines) > most {
+		tb.Errorf("minutestest: and %d violations more", len(lines)-most)
 	}
 	for _, i := range s.faults.unused() {
 		tb.Errorf("minutestest: %s: %s: correct its Match, or call Optional", i.line, i.unused())

@@ -9,9 +9,11 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -41,8 +43,8 @@ type network struct {
 	bodies map[*openBody]struct{}  // neither read to the end nor closed
 }
 
-func newNetwork(h http.Handler) *network {
-	return &network{handler: h, fails: func(*http.Request) error { return nil }, bubble: inBubble(), live: make(map[*serverEnd]struct{}), bodies: make(map[*openBody]struct{})}
+func newNetwork(h http.Handler, fails func(*http.Request) error) *network {
+	return &network{handler: h, fails: fails, bubble: inBubble(), live: make(map[*serverEnd]struct{}), bodies: make(map[*openBody]struct{})}
 }
 
 // inBubble reports whether the caller runs in a testing/synctest bubble, by the clock: the time of
@@ -52,13 +54,9 @@ func inBubble() bool {
 	return now == now.Round(0)
 }
 
-// client returns a client whose every connection leads here. One of its own has a number, by which
-// the audit knows it.
-func (n *network) client(ofItsOwn bool) *http.Client {
-	number := uint64(0)
-	if ofItsOwn {
-		number = n.clients.Add(1)
-	}
+// client returns a client whose every connection leads here. One that is a program of its own for the
+// audit has a number.
+func (n *network) client(number uint64) *http.Client {
 	dial := func(_ context.Context, _, addr string) (net.Conn, error) { return n.dial(number, addr) }
 	return &http.Client{Transport: &roundTripper{n, &http.Transport{
 		DialContext:           dial,
@@ -104,7 +102,6 @@ func (n *network) dial(number uint64, addr string) (net.Conn, error) {
 // sender is the key of a context's value that says which client sent a request.
 type sender struct{}
 
-// senderOf returns the number of the client of its own that sent r, or 0.
 func senderOf(r *http.Request) uint64 {
 	number, _ := r.Context().Value(sender{}).(uint64)
 	return number
@@ -125,7 +122,7 @@ func (n *network) close() {
 	}
 	for _, body := range bodies {
 		if n.mine(body.bubble) {
-			body.cancel() // or the transport would wait for its reader for good
+			_ = body.ReadCloser.Close() // or the transport would wait for its reader for good
 		}
 	}
 }
@@ -136,13 +133,9 @@ func (n *network) mine(bubble bool) bool { return !bubble || n.bubble && inBubbl
 
 // leftOpen returns the responses that are still open after their readers had a moment to end: a
 // caller that was just canceled may be about to close.
-func (n *network) leftOpen() (left []*openBody) {
-	const moment = 100 * time.Millisecond
-	for range 10 {
-		if left = n.open(); len(left) == 0 {
-			return nil
-		}
-		time.Sleep(moment / 10)
+func (n *network) leftOpen() []*openBody {
+	if len(n.open()) > 0 {
+		time.Sleep(100 * time.Millisecond)
 	}
 	return n.open()
 }
@@ -174,18 +167,11 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(req.Context())
-	resp, err := t.transport.RoundTrip(req.WithContext(ctx))
-	if err != nil {
-		cancel()
-		return nil, err
+	resp, err := t.transport.RoundTrip(req)
+	if err != nil || resp.Body == http.NoBody {
+		return resp, err
 	}
-	resp.Request = req
-	if resp.Body == http.NoBody {
-		cancel()
-		return resp, nil
-	}
-	body := &openBody{ReadCloser: resp.Body, network: t.network, cancel: cancel, bubble: inBubble(), at: time.Now(), req: req}
+	body := &openBody{ReadCloser: resp.Body, network: t.network, bubble: inBubble(), at: time.Now(), req: req}
 	resp.Body = body
 	t.network.mu.Lock()
 	t.network.bodies[body] = struct{}{}
@@ -199,7 +185,6 @@ func (t *roundTripper) CloseIdleConnections() { t.transport.CloseIdleConnections
 type openBody struct {
 	io.ReadCloser
 	network *network
-	cancel  context.CancelFunc
 	bubble  bool
 	at      time.Time
 	req     *http.Request
@@ -222,10 +207,8 @@ func (o *openBody) done() {
 	o.network.mu.Lock()
 	delete(o.network.bodies, o)
 	o.network.mu.Unlock()
-	o.cancel()
 }
 
-// oneListener accepts one connection, once.
 type oneListener struct{ conn net.Conn }
 
 func (l *oneListener) Accept() (net.Conn, error) {
@@ -239,3 +222,127 @@ func (l *oneListener) Accept() (net.Conn, error) {
 
 func (l *oneListener) Close() error   { return nil }
 func (l *oneListener) Addr() net.Addr { return pipeAddr(apiHost) }
+
+// lingerTime is how long a connection goes on taking what its client sends after the server has
+// responded and closed. A client that is still sending then reads the response, instead of losing
+// it to a reset.
+const lingerTime = 10 * time.Second
+
+// A connection is two pipes, one for each direction, so that the server can end its side and still
+// take what the client has yet to send, as TCP can.
+type link struct {
+	in, out net.Conn
+	isReset *atomic.Bool // by the server: both ends see ECONNRESET
+}
+
+func newLink(bubble bool) (*clientEnd, *serverEnd) {
+	upOut, upIn := net.Pipe()     // client to server
+	downOut, downIn := net.Pipe() // server to client
+	isReset := new(atomic.Bool)
+	ctx, cancel := context.WithCancel(context.Background())
+	server := &serverEnd{link: link{in: upIn, out: downOut, isReset: isReset}, ctx: ctx, cancel: cancel, bubble: bubble}
+	client := &clientEnd{link: link{in: downIn, out: upOut, isReset: isReset}, server: server}
+	return client, server
+}
+
+func (l *link) Read(p []byte) (int, error) {
+	n, err := l.in.Read(p)
+	return n, l.seen("read", err)
+}
+
+func (l *link) Write(p []byte) (int, error) {
+	n, err := l.out.Write(p)
+	return n, l.seen("write", err)
+}
+
+// seen converts the end of a pipe into the error that a socket reports.
+func (l *link) seen(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe):
+		switch {
+		case l.isReset.Load():
+			return &net.OpError{Op: op, Net: "tcp", Err: syscall.ECONNRESET}
+		case op == "write":
+			return &net.OpError{Op: op, Net: "tcp", Err: syscall.EPIPE}
+		}
+	}
+	return err
+}
+
+func (l *link) SetDeadline(t time.Time) error {
+	return errors.Join(l.in.SetReadDeadline(t), l.out.SetWriteDeadline(t))
+}
+func (l *link) SetReadDeadline(t time.Time) error  { return l.in.SetReadDeadline(t) }
+func (l *link) SetWriteDeadline(t time.Time) error { return l.out.SetWriteDeadline(t) }
+
+// clientEnd is the end that a transport holds.
+type clientEnd struct {
+	link
+	server *serverEnd
+}
+
+// Close ends both directions and the context of the request being served.
+func (c *clientEnd) Close() error {
+	c.server.cancel()
+	c.server.gone()
+	return errors.Join(c.in.Close(), c.out.Close())
+}
+
+func (c *clientEnd) LocalAddr() net.Addr  { return loopback }
+func (c *clientEnd) RemoteAddr() net.Addr { return pipeAddr(apiHost) }
+
+// serverEnd is the end that an [http.Server] holds.
+type serverEnd struct {
+	link
+	ctx    context.Context // of the requests served on this connection
+	cancel context.CancelFunc
+	bubble bool   // made in a bubble
+	gone   func() // the client has closed its end
+
+	closing sync.Once
+}
+
+// CloseWrite ends the response, as a server does that rejects a request while it is still being
+// sent. It does not return: net/http calls it only to sleep for half a second before Close, because
+// a socket does not linger. This one does, and a bubble cannot end while a goroutine sleeps. What
+// net/http deferred closes the connection.
+func (s *serverEnd) CloseWrite() error {
+	_ = s.out.Close()
+	runtime.Goexit()
+	return nil
+}
+
+// Close ends the response, and lingers for what the client is still sending.
+func (s *serverEnd) Close() error {
+	s.closing.Do(func() {
+		_ = s.out.Close()
+		_ = s.in.SetReadDeadline(time.Now().Add(lingerTime))
+		go func() {
+			_, _ = io.Copy(io.Discard, s.in)
+			_ = s.in.Close()
+		}()
+	})
+	return nil
+}
+
+// reset cuts the connection: the client sees a reset, and nothing more.
+func (s *serverEnd) reset() {
+	s.closing.Do(func() {})
+	s.isReset.Store(true)
+	s.cancel()
+	_ = s.out.Close()
+	_ = s.in.Close()
+}
+
+func (s *serverEnd) LocalAddr() net.Addr  { return pipeAddr(apiHost) }
+func (s *serverEnd) RemoteAddr() net.Addr { return loopback }
+
+// loopback is where in-memory clients come from, as far as IP allowlists are concerned.
+var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
+
+type pipeAddr string
+
+func (pipeAddr) Network() string  { return "tcp" }
+func (a pipeAddr) String() string { return string(a) + ":443" }

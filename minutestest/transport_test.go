@@ -18,8 +18,8 @@ const testURL = "https://" + apiHost + "/"
 
 // wire returns a client of a network that serves h.
 func wire(h http.HandlerFunc) (*http.Client, *network) {
-	n := newNetwork(h)
-	return n.client(false), n
+	n := newNetwork(h, func(*http.Request) error { return nil })
+	return n.client(0), n
 }
 
 // zeroes is a body of n bytes that costs no memory.

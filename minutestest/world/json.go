@@ -52,7 +52,6 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// stagesJSON is the form of Stages as JSON.
 type stagesJSON struct {
 	Prepare    Duration `json:"prepare,omitempty"`
 	Transcribe Duration `json:"transcribe,omitempty"`
@@ -74,10 +73,8 @@ func (s *Stages) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// plainScript is a Script without its methods.
 type plainScript Script
 
-// scriptJSON is the form of a Script as JSON.
 type scriptJSON struct {
 	plainScript
 	Duration    Duration `json:"duration,omitempty"`

@@ -50,9 +50,6 @@ const (
 	defaultTranscribeSeconds = 360_000
 )
 
-// D11: the types that are processed, beside audio/* and video/*.
-var otherAudioTypes = []string{"application/ogg"}
-
 // D24: the template of an organisation that has none. It is the default (D25).
 var standardTemplate = world.Template{ID: "tpl_standard", Name: "Standard minutes", Source: "service", IsDefault: true}
 

@@ -12,29 +12,13 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// caller is who calls: the member or integration behind a key.
-type caller struct {
-	id       string
-	personal bool     // a member
-	admin    bool     // and an administrator
-	scopes   []string // nil: all
-}
-
-func (c *caller) allows(scope string) bool {
-	return c.scopes == nil || slices.Contains(c.scopes, scope)
-}
-
 // authenticate finds the caller and its organisation, and returns the errors that the key decides
 // alone, in the order of D6 and D18.
 func (c *call) authenticate() *apiError {
-	secret, ok := bearer(c.r.Header)
-	if !ok {
-		return errUnauthenticated
-	}
-	c.x.KeySecret = secret
-	c.state.mu.Lock()
-	defer c.state.mu.Unlock()
-	for _, o := range c.state.orgs {
+	secret := KeyOf(c.r)
+	c.service.mu.Lock()
+	defer c.service.mu.Unlock()
+	for _, o := range c.service.orgs {
 		if k := o.Key(secret); k != nil {
 			c.org = o
 			return c.identify(o, k)
@@ -43,11 +27,9 @@ func (c *call) authenticate() *apiError {
 	return errUnauthenticated
 }
 
-// identify sets the caller, whose key k is.
 func (c *call) identify(o *organisation, k *world.Key) *apiError {
 	m, in := o.Member(k.MemberID), o.Integration(k.IntegrationID)
-	c.caller = caller{id: cmp.Or(k.MemberID, k.IntegrationID), personal: m != nil, admin: m != nil && m.Admin, scopes: k.Scopes}
-	c.x.Organisation, c.x.Caller, c.x.Personal = o.ID, c.caller.id, c.caller.personal
+	c.key, c.member, c.Caller = k, m, cmp.Or(k.MemberID, k.IntegrationID)
 	switch {
 	case k.Revoked, expired(k, c.now), m != nil && m.Status != minutes.MemberActive:
 		return errUnauthenticated
@@ -65,28 +47,27 @@ func (c *call) identify(o *organisation, k *world.Key) *apiError {
 	return nil
 }
 
-// bearer returns the key of the one Authorization header, whose scheme may be in any case (D18).
-func bearer(h http.Header) (secret string, ok bool) {
-	values := h["Authorization"]
+// KeyOf returns the key in the one Authorization header of r, whose scheme may be in any case (D18),
+// or "". No key is empty.
+func KeyOf(r *http.Request) string {
+	values := r.Header["Authorization"]
 	if len(values) != 1 {
-		return "", false
+		return ""
 	}
 	scheme, secret, _ := strings.Cut(values[0], " ")
-	secret = strings.Trim(secret, " ")
-	return secret, strings.EqualFold(scheme, "Bearer") && secret != ""
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.Trim(secret, " ")
 }
 
 func expired(k *world.Key, now time.Time) bool {
 	return k.ExpiresAt != 0 && !now.Before(k.ExpiresAt.Time())
 }
 
-// permits reports whether a key's allowlist holds a caller's address. A caller without one, as over
-// a transport in memory, counts as loopback.
+// permits reports whether a key's allowlist holds a caller's address.
 func permits(k *world.Key, remote string) bool {
-	from, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		from = netip.MustParseAddrPort("127.0.0.1:0")
-	}
+	from, _ := netip.ParseAddrPort(remote)
 	addr := from.Addr().Unmap().WithZone("")
 	return slices.ContainsFunc(k.IPAllowlist, func(entry string) bool {
 		p, _ := parsePrefix(entry)

@@ -2,15 +2,11 @@ package engine
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	minutes "github.com/meeting-minutes/minutes-go"
 )
 
 // form is the JSON object in a request's body, with the faults found in it. A field that is null is
@@ -25,16 +21,11 @@ type form struct {
 
 // readForm reads the request's body. The caller holds no lock.
 func (c *call) readForm() *form {
-	body := c.r.Body
-	if body == nil {
-		body = http.NoBody
-	}
-	var err error
-	c.x.Body, err = io.ReadAll(http.MaxBytesReader(c.w, body, MaxBodyBytes))
+	text, err := io.ReadAll(io.LimitReader(c.r.Body, MaxBodyBytes+1))
 	f := &form{}
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge || c.r.ContentLength > MaxBodyBytes {
+	if len(text) > MaxBodyBytes || c.r.ContentLength > MaxBodyBytes {
 		f.unreadable = errTooLarge
-	} else if err != nil || !utf8.Valid(c.x.Body) || json.Unmarshal(c.x.Body, &f.fields) != nil || f.fields == nil {
+	} else if err != nil || !utf8.Valid(text) || json.Unmarshal(text, &f.fields) != nil || f.fields == nil {
 		f.unreadable = errBody
 	}
 	return f
@@ -58,10 +49,11 @@ func (f *form) err() *apiError {
 	case f.unreadable != nil:
 		return f.unreadable
 	case f.broken:
-		e := newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "Fields of the body are invalid: "+strings.Join(f.bad, ", ")+".")
-		return e.with(fieldDetails{Fields: f.bad})
+		e := errBody.with(map[string]any{"fields": f.bad})
+		e.message = "Fields of the body are invalid: " + strings.Join(f.bad, ", ") + "."
+		return e
 	case f.first != nil:
-		return f.first.with(fieldDetails{Fields: f.bad})
+		return f.first.with(map[string]any{"fields": f.bad})
 	}
 	return nil
 }

@@ -20,16 +20,19 @@ import (
 func Check(w world.World) error {
 	c := &checker{taken: map[string]string{}}
 	c.stages("stages", w.Stages)
-	for i := range w.PageSizes {
-		c.notNegative(fmt.Sprintf("page_sizes[%d]", i), &w.PageSizes[i])
-	}
+	each("page_sizes", w.PageSizes, c.notNegative)
 	if len(w.PageSizes) > 0 && slices.Max(w.PageSizes) <= 0 {
 		c.mistake("page_sizes", "a list of empty pages alone has no end")
 	}
-	for i := range w.Organisations {
-		c.organisation(fmt.Sprintf("organisations[%d].", i), &w.Organisations[i])
-	}
+	each("organisations", w.Organisations, c.organisation)
 	return errors.Join(c.mistakes...)
+}
+
+// each calls check with each element of the list at a path, and its own path.
+func each[T any](path string, list []T, check func(path string, item *T)) {
+	for i := range list {
+		check(fmt.Sprintf("%s[%d]", path, i), &list[i])
+	}
 }
 
 type checker struct {
@@ -41,7 +44,7 @@ func (c *checker) mistake(path, format string, args ...any) {
 	c.mistakes = append(c.mistakes, fmt.Errorf("%s: %s", path, fmt.Sprintf(format, args...)))
 }
 
-// id checks one that must be there, begin with prefix and be the only one of its kind.
+// id checks one that must be there, begin with prefix and be the only one of its kind, if it has one.
 func (c *checker) id(path, kind, prefix, id string) {
 	if strings.TrimSpace(id) == "" {
 		c.mistake(path, "missing")
@@ -50,7 +53,9 @@ func (c *checker) id(path, kind, prefix, id string) {
 	if !strings.HasPrefix(id, prefix) || id == prefix {
 		c.mistake(path, "%q does not begin with %s", id, prefix)
 	}
-	c.unique(path, kind, id)
+	if kind != "" {
+		c.unique(path, kind, id)
+	}
 }
 
 func (c *checker) unique(path, kind, value string) {
@@ -65,6 +70,12 @@ func (c *checker) unique(path, kind, value string) {
 func (c *checker) notNegative(path string, n *int) {
 	if n != nil && *n < 0 {
 		c.mistake(path, "%d is negative", *n)
+	}
+}
+
+func (c *checker) date(path, date string) {
+	if date != "" && !validDate(date) {
+		c.mistake(path, "%q is no date such as 2026-12-01", date)
 	}
 }
 
@@ -89,94 +100,62 @@ func oneOf[T ~string](c *checker, path string, value T, of ...T) {
 // organisation checks o. No id or secret may be in two organisations, because the service never
 // mixes up two things of one kind. Templates may: many come from the service itself.
 func (c *checker) organisation(at string, o *world.Organisation) {
-	c.id(at+"id", "organisation", "", o.ID)
-	c.notNegative(at+"credits", o.Credits)
-	c.notNegative(at+"transcribe_seconds", o.TranscribeSeconds)
-	c.notNegative(at+"max_members", o.MaxMembers)
-	c.notNegative(at+"max_terms", o.MaxTerms)
-	if o.NextResetAt != "" && !validDate(o.NextResetAt) {
-		c.mistake(at+"next_reset_at", "%q is no date such as 2026-12-01", o.NextResetAt)
-	}
-	for i, m := range o.Members {
-		path := fmt.Sprintf("%smembers[%d]", at, i)
+	c.id(at+".id", "organisation", "", o.ID)
+	c.notNegative(at+".credits", o.Credits)
+	c.notNegative(at+".transcribe_seconds", o.TranscribeSeconds)
+	c.notNegative(at+".max_members", o.MaxMembers)
+	c.notNegative(at+".max_terms", o.MaxTerms)
+	c.date(at+".next_reset_at", o.NextResetAt)
+	each(at+".members", o.Members, func(path string, m *world.Member) {
 		c.id(path+".id", "caller", memberPrefix, m.ID)
 		oneOf(c, path+".status", m.Status, minutes.MemberActive, minutes.MemberInvited, minutes.MemberNoAccount, minutes.MemberDeactivated)
 		if m.Email == "" {
-			continue
+			return
 		}
 		if !validEmail(m.Email) {
 			c.mistake(path+".email", "%q is not an address", m.Email)
 		}
 		c.unique(path+".email", "email of "+o.ID, strings.ToLower(m.Email))
-	}
-	for i, in := range o.Integrations {
-		path := fmt.Sprintf("%sintegrations[%d]", at, i)
+	})
+	each(at+".integrations", o.Integrations, func(path string, in *world.Integration) {
 		c.id(path+".id", "caller", "", in.ID)
 		oneOf(c, path+".default_visibility", in.DefaultVisibility, visibilities...)
-	}
-	for i, p := range o.Projects {
-		c.id(fmt.Sprintf("%sprojects[%d].id", at, i), "project", projectPrefix, p.ID)
-	}
-	for i, t := range o.Templates {
-		c.id(fmt.Sprintf("%stemplates[%d].id", at, i), "template of "+o.ID, templatePrefix, t.ID)
-	}
-	c.vocabulary(at+"vocabulary", o)
-	for i := range o.Keys {
-		c.key(fmt.Sprintf("%skeys[%d]", at, i), o, &o.Keys[i])
-	}
-	c.meetings(at+"meetings", o, o.Meetings)
-}
-
-func (c *checker) vocabulary(at string, o *world.Organisation) {
-	for i, e := range o.Vocabulary {
-		path := fmt.Sprintf("%s[%d]", at, i)
+	})
+	each(at+".projects", o.Projects, func(path string, p *world.Project) { c.id(path+".id", "project", projectPrefix, p.ID) })
+	each(at+".templates", o.Templates, func(path string, t *world.Template) { c.id(path+".id", "template of "+o.ID, templatePrefix, t.ID) })
+	each(at+".vocabulary", o.Vocabulary, func(path string, e *minutes.VocabularyEntry) {
 		c.id(path+".term", "term of "+o.ID, "", strings.TrimSpace(e.Term))
-		for j, v := range e.Variants {
-			variant := fmt.Sprintf("%s.variants[%d]", path, j)
-			if strings.TrimSpace(v.Text) == "" {
-				c.mistake(variant+".text", "missing")
-			}
-			oneOf(c, variant+".source", v.Source, "auto", "manual")
-		}
-	}
+		each(path+".variants", e.Variants, func(path string, v *minutes.VocabularyVariant) {
+			c.id(path+".text", "", "", v.Text)
+			oneOf(c, path+".source", v.Source, "auto", "manual")
+		})
+	})
 	if most := *orDefault(o.MaxTerms, defaultMaxTerms); len(o.Vocabulary) > most {
-		c.mistake(at, "%d terms, %d at most", len(o.Vocabulary), most)
+		c.mistake(at+".vocabulary", "%d terms, %d at most", len(o.Vocabulary), most)
 	}
+	each(at+".keys", o.Keys, func(path string, k *world.Key) { c.key(path, o, k) })
+	c.meetings(at+".meetings", o, o.Meetings)
 }
-
-// maxExpiresAt is in the year 5138, so a number beyond it is in milliseconds.
-const maxExpiresAt = 100_000_000_000
 
 func (c *checker) key(at string, o *world.Organisation, k *world.Key) {
-	switch {
-	case k.Secret == "":
-		c.mistake(at+".secret", "missing")
-	case strings.ContainsFunc(k.Secret, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+	c.id(at+".secret", "secret", "", k.Secret)
+	if strings.ContainsFunc(k.Secret, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		c.mistake(at+".secret", "a header cannot carry it")
-	default:
-		c.unique(at+".secret", "secret", k.Secret)
 	}
 	switch {
-	case k.MemberID == "" && k.IntegrationID == "":
-		c.mistake(at, "belongs to neither a member_id nor an integration_id")
-	case k.MemberID != "" && k.IntegrationID != "":
-		c.mistake(at, "belongs to both a member_id and an integration_id")
+	case (k.MemberID == "") == (k.IntegrationID == ""):
+		c.mistake(at, "give either a member_id or an integration_id")
 	case k.MemberID != "" && o.Member(k.MemberID) == nil:
 		c.mistake(at+".member_id", "no member %q", k.MemberID)
 	case k.IntegrationID != "" && o.Integration(k.IntegrationID) == nil:
 		c.mistake(at+".integration_id", "no integration %q", k.IntegrationID)
 	}
-	if k.ExpiresAt > maxExpiresAt {
-		c.mistake(at+".expires_at", "%d is too late; give seconds since 1970, not milliseconds, or leave it out", k.ExpiresAt)
-	}
-	for i, scope := range k.Scopes {
-		oneOf(c, fmt.Sprintf("%s.scopes[%d]", at, i), scope, route.Scopes...)
-	}
-	for i, from := range k.IPAllowlist {
-		if _, err := parsePrefix(from); err != nil {
-			c.mistake(fmt.Sprintf("%s.ip_allowlist[%d]", at, i), "%q is neither an address nor a CIDR block", from)
+	each(at+".scopes", k.Scopes, func(path string, scope *string) { oneOf(c, path, *scope, route.Scopes...) })
+	each(at+".ip_allowlist", k.IPAllowlist, func(path string, from *string) {
+		if _, err := parsePrefix(*from); err != nil {
+			c.mistake(path, "%q is neither an address nor a CIDR block", *from)
 		}
-	}
+	})
 }
 
 // parsePrefix reads a CIDR block, or one address (D18).
@@ -192,17 +171,14 @@ func parsePrefix(s string) (netip.Prefix, error) {
 const maxCount = 100_000
 
 func (c *checker) meetings(at string, o *world.Organisation, specs []world.MeetingSpec) {
-	for i := range specs {
-		m, path := &specs[i], fmt.Sprintf("%s[%d]", at, i)
+	each(at, specs, func(path string, m *world.MeetingSpec) {
 		if strings.TrimSpace(m.Title) == "" || longer(m.Title, maxTitle) {
 			c.mistake(path+".title", "1 to %d characters expected", maxTitle)
 		}
-		if m.Date != "" && !validDate(m.Date) {
-			c.mistake(path+".date", "%q is no date such as 2026-12-01", m.Date)
-		}
+		c.date(path+".date", m.Date)
 		if m.Count < 0 || m.Count > maxCount {
 			c.mistake(path+".count", "%d is not from 0 to %d", m.Count, maxCount)
-			continue
+			return
 		}
 		for n := range max(m.Count, 1) {
 			if id := externalID(m, n); longer(id, maxExternalID) {
@@ -217,32 +193,25 @@ func (c *checker) meetings(at string, o *world.Organisation, specs []world.Meeti
 		if by := creator(o, m); o.Member(by) == nil && o.Integration(by) == nil {
 			c.mistake(path+".creator_id", "no member or integration %q", by)
 		}
-		for j, id := range m.ParticipantIDs {
-			if o.Member(id) == nil {
-				c.mistake(fmt.Sprintf("%s.participant_ids[%d]", path, j), "no member %q", id)
+		each(path+".participant_ids", m.ParticipantIDs, func(path string, id *string) {
+			if o.Member(*id) == nil {
+				c.mistake(path, "no member %q", *id)
 			}
-		}
-		for j, id := range m.SharedWith {
-			if !shareable(o, id) {
-				c.mistake(fmt.Sprintf("%s.shared_with[%d]", path, j), "no member %q who can sign in", id)
+		})
+		each(path+".shared_with", m.SharedWith, func(path string, id *string) {
+			if !shareable(o, *id) {
+				c.mistake(path, "no member %q who can sign in", *id)
 			}
-		}
+		})
 		if p := o.Project(m.ProjectID); m.ProjectID != "" && (p == nil || p.Archived) {
 			c.mistake(path+".project_id", "no active project %q", m.ProjectID)
 		}
-	}
+	})
 }
 
-// checkScript returns every mistake in a script.
 func checkScript(sc world.Script) error {
 	c := &checker{}
-	named := 0
-	for _, name := range []string{sc.MeetingID, sc.ExternalID, sc.Title} {
-		if name != "" {
-			named++
-		}
-	}
-	if named > 1 {
+	if sel := selectorOf(sc); sel != (selector{meetingID: sc.MeetingID}) && sel != (selector{externalID: sc.ExternalID}) && sel != (selector{title: sc.Title}) {
 		c.mistake("meeting_id", "give a meeting_id, an external_id or a title, not several")
 	}
 	oneOf(c, "outcome", sc.Outcome, statuses[finalStatuses:]...)

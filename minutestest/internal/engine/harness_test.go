@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"encoding/xml"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -75,11 +76,11 @@ func withAcme(f func(*world.Organisation)) func(*Config) {
 	return func(cfg *Config) { f(&cfg.World.Organisations[0]) }
 }
 
-// response is a response, with the exchange that the engine reports.
+// response is a response, with what else the engine reports.
 type response struct {
 	t testing.TB
 	*httptest.ResponseRecorder
-	x Exchange
+	x Response
 }
 
 // do sends one request. what is method and target, as in "GET /v1/meetings"; key "" sends none.
@@ -92,8 +93,10 @@ func (s *rig) do(key, what, body string, change ...func(*http.Request)) *respons
 	for _, f := range change {
 		f(r)
 	}
-	w := httptest.NewRecorder()
-	x := s.Serve(w, r)
+	x, w := s.Serve(r), httptest.NewRecorder()
+	maps.Copy(w.Header(), x.Header)
+	w.WriteHeader(x.Status)
+	_, _ = w.Write(x.Body)
 	return &response{s.t, w, x}
 }
 
@@ -123,7 +126,7 @@ func (r *response) is(status int, code string) *response {
 	r.t.Helper()
 	require.Equal(r.t, status, r.Code, "%s", r.Body)
 	require.Equal(r.t, status, r.x.Status)
-	require.Equal(r.t, code, string(r.x.Code), "%s", r.Body)
+	require.Equal(r.t, code, r.x.Code, "%s", r.Body)
 	if code != "" {
 		e := r.json()["error"].(map[string]any)
 		require.Equal(r.t, code, e["code"])
@@ -143,7 +146,7 @@ func (r *response) detail(name string) any {
 func (r *response) storage(status int, code string) *response {
 	r.t.Helper()
 	require.Equal(r.t, status, r.Code, "%s", r.Body)
-	require.Equal(r.t, code, r.x.StorageCode)
+	require.Equal(r.t, code, r.x.Code)
 	if code == "" {
 		return r
 	}

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // TestHTTP_MethodsPathsAndHeaders is D16 and D21.
@@ -48,28 +46,4 @@ func TestHTTP_MethodsPathsAndHeaders(t *testing.T) {
 	s.do("ci", "PATCH /v1/meetings/none", big).is(404, "NOT_FOUND")
 	r := s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
 	require.Empty(t, r.Body.String())
-}
-
-func TestIdentify(t *testing.T) {
-	t.Parallel()
-	for what, want := range map[string][2]string{
-		"GET /v1/meetings":                {"meetings.list", ""},
-		"HEAD /v1/meetings/a%2Fb":         {"meetings.get", "a/b"},
-		"POST /v1/meetings/m/upload-url":  {"meetings.upload_url", "m"},
-		"POST /v1/vocabulary/terms":       {"vocabulary.add", ""},
-		"DELETE /v1/vocabulary":           {"", ""},
-		"GET /nowhere":                    {"", ""},
-		"GET /v1/meetings/":               {"", ""},
-		"GET /v1/meetings//minutes":       {"", ""},
-		"GET /v1/meetings/m/":             {"", ""},
-		"GET /v1/meetings/%2Fminutes":     {"meetings.get", "/minutes"},
-		"PUT /storage/org_acme/mtg_x?a=b": {"storage.put", "mtg_x"},
-	} {
-		method, target, _ := strings.Cut(what, " ")
-		r := request("k", target)
-		r.Method = method
-		op, id := Identify(r)
-		require.Equal(t, route.Operation(want[0]), op, what)
-		require.Equal(t, want[1], id, what)
-	}
 }

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"crypto/hmac"
+	"encoding/base64"
+	"encoding/binary"
 	"net/url"
 	"strconv"
 )
@@ -22,13 +25,12 @@ func (c *call) listMeetings() (any, *apiError) {
 		return c.findMeeting(q.Get("external_id"))
 	}
 	size := l.limit
-	if sizes := c.state.pageSizes; len(sizes) > 0 {
+	if sizes := c.service.pageSizes; len(sizes) > 0 {
 		size = min(size, sizes[l.position.page%uint64(len(sizes))])
 	}
 	return c.page(l, size), nil
 }
 
-// listing checks the query.
 func (c *call) listing(q url.Values) (l listing, err *apiError) {
 	cursor := q.Get("cursor") // empty is as if absent (D19)
 	if q.Has("external_id") && (cursor != "" || q.Has("date_from") || q.Has("date_to")) {
@@ -50,7 +52,7 @@ func (c *call) listing(q url.Values) (l listing, err *apiError) {
 	}
 	if cursor != "" {
 		var ok bool
-		if l.position, ok = c.state.ids.position(c.org.ID, l.from, l.to, cursor); !ok {
+		if l.position, ok = c.service.ids.position(c.org.ID, l.from, l.to, cursor); !ok {
 			return l, errCursor
 		}
 	}
@@ -73,7 +75,7 @@ func (c *call) page(l listing, size int) pageJSON {
 		}
 		if len(page.Meetings) == size { // there is another page
 			at.page++
-			page.NextCursor = c.state.ids.cursor(o.ID, l.from, l.to, at)
+			page.NextCursor = c.service.ids.cursor(o.ID, l.from, l.to, at)
 			break
 		}
 		page.Meetings = append(page.Meetings, m.json())
@@ -85,22 +87,46 @@ func (c *call) page(l listing, size int) pageJSON {
 // lists reports whether the caller's lists contain m: if it may see it, and no script keeps it from
 // them yet.
 func (c *call) lists(m *meeting) bool {
-	if !m.visibleTo(c.caller.id) {
+	if !m.visibleTo(c.Caller) {
 		return false
 	}
-	late := c.state.scripts.of(m).ListedAfter
+	late := c.service.scripts.of(m).ListedAfter
 	return late == 0 || !c.now.Before(m.created.Add(late))
 }
 
-// findMeeting returns the one meeting with an external id, or none.
 func (c *call) findMeeting(externalID string) (any, *apiError) {
 	if externalID == "" || longer(externalID, maxExternalID) {
 		return nil, errQueryExtID
 	}
-	c.x.ExternalID = externalID
 	page := pageJSON{Meetings: []meetingJSON{}}
 	if m := c.org.byExternal[externalID]; m != nil && c.lists(m) {
 		page.Meetings = append(page.Meetings, m.json())
 	}
 	return page, nil
+}
+
+// position is the point at which a list continues: with the meetings older than number before.
+// Meetings created or deleted meanwhile do not change it.
+type position struct {
+	before uint64
+	page   uint64 // counts the pages of the list, so that each has its own cursor
+}
+
+// cursor writes a position as an opaque string, bound to the organisation and the filters, but not
+// to the limit or the key (D24).
+func (i *ids) cursor(org, from, to string, p position) string {
+	b := binary.BigEndian.AppendUint64(nil, p.before)
+	b = binary.BigEndian.AppendUint64(b, p.page)
+	return base64.RawURLEncoding.EncodeToString(append(b, i.mac("cursor", org, from, to, string(b))[:16]...))
+}
+
+// position reads a string made by cursor, and no other.
+func (i *ids) position(org, from, to, cursor string) (p position, ok bool) {
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || len(b) < 16 {
+		return p, false
+	}
+	p = position{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}
+	// Comparing the text rejects other spellings of the same bytes, too.
+	return p, hmac.Equal([]byte(cursor), []byte(i.cursor(org, from, to, p)))
 }

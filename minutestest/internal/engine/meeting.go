@@ -16,7 +16,7 @@ import (
 // meeting is one meeting.
 type meeting struct {
 	seq          uint64 // the order of all lists: clocks may disagree, numbers do not
-	changed      uint64 // its last change, in changes of the state
+	changed      uint64 // its last change, in changes of the Service
 	id           string
 	title        string
 	externalID   string
@@ -42,8 +42,8 @@ func (m *meeting) visibleTo(caller string) bool {
 }
 
 // changeableBy reports which of those who see m may change or delete it (D17).
-func (m *meeting) changeableBy(c *caller) bool {
-	return !c.personal || c.admin || m.creator == c.id
+func (m *meeting) changeableBy(c *call) bool {
+	return c.member == nil || c.member.Admin || m.creator == c.Caller
 }
 
 // durationSeconds returns the length of the recording, or nil while the service does not show it
@@ -59,7 +59,7 @@ func (m *meeting) durationSeconds() *int {
 // insert adds m and gives it its number and its id.
 func (o *organisation) insert(m *meeting) {
 	o.lastSeq++
-	m.seq, m.id = o.lastSeq, o.state.ids.next(meetingPrefix)
+	m.seq, m.id = o.lastSeq, o.service.ids.next(meetingPrefix)
 	o.meetings = append(o.meetings, m)
 	o.byID[m.id] = m
 	if m.externalID != "" {
@@ -70,8 +70,8 @@ func (o *organisation) insert(m *meeting) {
 
 // touch records a change that [Service.Changes] reports.
 func (o *organisation) touch(m *meeting) {
-	o.state.changes++
-	m.changed = o.state.changes
+	o.service.changes++
+	m.changed = o.service.changes
 }
 
 // remove deletes m and everything that belongs to it.
@@ -95,11 +95,11 @@ func (o *organisation) before(seq uint64) (n int, found bool) {
 
 // Delete deletes a meeting, whoever created it. It reports whether there was one.
 func (s *Service) Delete(id string) bool {
-	o, m := s.state.Load().find(id)
+	o, m := s.find(id)
 	if o == nil {
 		return false
 	}
-	defer o.unlock()
+	defer s.mu.Unlock()
 	o.remove(m)
 	return true
 }
@@ -107,10 +107,9 @@ func (s *Service) Delete(id string) bool {
 // Add adds the meetings that specs describe to an organisation, and returns their ids. On error,
 // which names the path of each mistake, it adds none.
 func (s *Service) Add(organisation string, specs []world.MeetingSpec) (ids []string, err error) {
-	st := s.state.Load()
-	now := st.lock()
-	defer st.mu.Unlock()
-	o := st.organisation(organisation)
+	now := s.lock()
+	defer s.mu.Unlock()
+	o := s.organisation(organisation)
 	if o == nil {
 		return nil, fmt.Errorf("there is no organisation %q", organisation)
 	}
@@ -157,11 +156,11 @@ func (o *organisation) defaultVisibility(creator string) minutes.Visibility {
 
 // Meeting returns everything about a meeting, as of now.
 func (s *Service) Meeting(id string) (world.Meeting, bool) {
-	o, m := s.state.Load().find(id)
+	o, m := s.find(id)
 	if o == nil {
 		return world.Meeting{}, false
 	}
-	defer o.unlock()
+	defer s.mu.Unlock()
 	return o.describe(m), true
 }
 
@@ -185,10 +184,9 @@ func (o *organisation) describe(m *meeting) world.Meeting {
 // limit. All have changed after 0. total is the number of all meetings; next is the since of the
 // next call, until a Reset.
 func (s *Service) Changes(since uint64, limit int) (list []world.Meeting, total int, next uint64) {
-	st := s.state.Load()
-	st.lock()
-	defer st.mu.Unlock()
-	for _, o := range st.orgs {
+	s.lock()
+	defer s.mu.Unlock()
+	for _, o := range s.orgs {
 		total += len(o.meetings)
 		for left, i := limit, len(o.meetings)-1; i >= 0 && left > 0; i-- {
 			if m := o.meetings[i]; m.changed > since {
@@ -197,7 +195,7 @@ func (s *Service) Changes(since uint64, limit int) (list []world.Meeting, total 
 		}
 	}
 	slices.SortStableFunc(list, func(a, b world.Meeting) int { return b.CreatedAt.Compare(a.CreatedAt) })
-	return list[:min(len(list), limit)], total, st.changes
+	return list[:min(len(list), limit)], total, s.changes
 }
 
 // Meetings returns all meetings as of now, the oldest first.

@@ -11,11 +11,11 @@ import (
 
 // meeting returns the meeting in the path, or an error if the caller does not see it.
 func (c *call) meeting() (*meeting, *apiError) {
-	m := c.org.byID[c.x.MeetingID]
-	if m == nil || !m.visibleTo(c.caller.id) {
+	m := c.org.byID[c.MeetingID]
+	if m == nil || !m.visibleTo(c.Caller) {
 		return nil, errMeetingNotFound
 	}
-	c.x.MeetingStatus = m.status
+	c.MeetingStatus = m.status
 	return m, nil
 }
 
@@ -29,7 +29,7 @@ func (c *call) changing(check func(*form)) (*meeting, *apiError) {
 	if check(c.form); c.form.err() != nil {
 		return nil, c.form.err()
 	}
-	if !m.changeableBy(&c.caller) {
+	if !m.changeableBy(c) {
 		return nil, errForbidden
 	}
 	return m, nil
@@ -40,7 +40,7 @@ func (c *call) getMeeting() (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	c.w.Header().Set("Cache-Control", c.state.pace)
+	c.Header.Set("Cache-Control", c.service.pace)
 	return m.json(), nil
 }
 
@@ -49,7 +49,7 @@ func (c *call) deleteMeeting() (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if !m.changeableBy(&c.caller) {
+	if !m.changeableBy(c) {
 		return nil, errForbidden
 	}
 	c.org.remove(m)
@@ -94,8 +94,12 @@ func (c *call) uploadURL() (any, *apiError) {
 	if m.job != nil {
 		return nil, errHasAudio // D11
 	}
-	url := c.state.StorageBase(c.r) + c.state.presign(c.org.ID, m.id, contentType, c.now)
-	return uploadJSON{url, int(uploadURLValidity.Seconds()), http.MethodPut}, nil
+	base := "http://" + c.r.Host
+	if c.r.TLS != nil {
+		base = "https://" + c.r.Host
+	}
+	url := cmp.Or(c.service.cfg.Storage[c.r.Host], base) + c.service.presign(c.org.ID, m.id, contentType, c.now)
+	return map[string]any{"upload_url": url, "expires_in": int(uploadURLValidity.Seconds()), "method": http.MethodPut}, nil
 }
 
 func (c *call) getMinutes() (any, *apiError) {
@@ -114,7 +118,7 @@ func (c *call) getMinutes() (any, *apiError) {
 	if format == minutes.FormatMarkdown {
 		content = m.job.markdown
 	}
-	return minutesJSON{format, m.template, content}, nil
+	return minutes.Minutes{Format: format, TemplateID: m.template, Content: content}, nil
 }
 
 func (c *call) getTranscript() (any, *apiError) {
@@ -168,4 +172,94 @@ func (f *form) replace(name string, field *string) bool {
 		*field = strings.TrimSpace(s)
 	}
 	return *field != before
+}
+
+// createMeeting creates the meeting that the body describes, or finds it by its external id.
+func (c *call) createMeeting() (any, *apiError) {
+	f, o := c.form, c.org
+	m, shared := c.newMeeting(f)
+	if err := o.checkShared(f, shared); err != nil {
+		return nil, err
+	}
+	if err := o.known(m.participants, m.project); err != nil {
+		return nil, err
+	}
+	if m.template == "" {
+		m.template = o.defaultTemplate().ID
+	} else if o.Template(m.template) == nil {
+		return nil, errNoTemplate
+	}
+	if existing := o.byExternal[m.externalID]; existing != nil { // D3
+		if !existing.visibleTo(c.Caller) {
+			return nil, errExternalIDTaken
+		}
+		m, c.Status = existing, http.StatusOK
+	} else {
+		o.insert(m)
+	}
+	c.MeetingID, c.MeetingStatus = m.id, m.status
+	return m.json(), nil
+}
+
+// newMeeting returns the meeting that a body describes, and the members in its shared_with, for any
+// visibility.
+func (c *call) newMeeting(f *form) (m *meeting, shared []string) {
+	m = &meeting{status: minutes.StatusCreated, creator: c.Caller, visibility: c.org.defaultVisibility(c.Caller), created: c.now, updated: c.now}
+	m.title, _ = f.trimmed("title", maxTitle, true)
+	var found bool
+	if m.date, found = f.date("date"); !found {
+		f.fault("date", nil)
+	}
+	m.time, _ = f.timeOfDay("time")
+	if m.externalID, found = f.text("external_id"); found {
+		if m.externalID == "" || longer(m.externalID, maxExternalID) {
+			f.fault("external_id", errExtID)
+		}
+	}
+	m.participants, _ = f.list("participant_ids")
+	m.project, _ = f.text("project_id")
+	shared, _ = f.list("shared_with")
+	m.template, _ = f.text("template_id")
+	if s, _ := f.text("visibility"); s != "" {
+		if m.visibility = minutes.Visibility(s); !slices.Contains(visibilities, m.visibility) {
+			f.fault("visibility", nil)
+		}
+	}
+	if m.visibility == minutes.VisibilityShared { // kept only then (D20)
+		m.sharedWith = shared
+	}
+	return m, shared
+}
+
+// checkShared returns the error for all faults of a create's body, those of the ids it shares with
+// included.
+func (o *organisation) checkShared(f *form, shared []string) *apiError {
+	var invalid []string
+	for _, id := range shared {
+		if !shareable(&o.Organisation, id) {
+			invalid = append(invalid, id)
+		}
+	}
+	if invalid != nil {
+		f.fault("shared_with", errSharedWith)
+	}
+	err := f.err()
+	if err != nil && err.code == minutes.ErrInvalidSharedWith {
+		err.details["invalid"] = invalid
+	}
+	return err
+}
+
+// known returns an error for unknown ids: of participants, and of a project, which must not be
+// archived (D4, D20).
+func (o *organisation) known(participants []string, project string) *apiError {
+	for _, id := range participants {
+		if o.Member(id) == nil {
+			return errNoMember
+		}
+	}
+	if p := o.Project(project); project != "" && (p == nil || p.Archived) {
+		return errNoProject
+	}
+	return nil
 }

@@ -11,9 +11,9 @@ import (
 )
 
 // organisation is one organisation and its meetings. No id or reference reaches across two of them.
-// The state's lock guards it.
+// The Service's lock guards it.
 type organisation struct {
-	state              *state
+	service            *Service
 	world.Organisation // complete; of its quota, only quota counts
 	quota
 
@@ -23,14 +23,6 @@ type organisation struct {
 	byExternal map[string]*meeting
 	running    []*meeting // whose status ends by itself, the one that ends first at the front
 }
-
-// lock locks the organisation, and brings it up to now.
-func (o *organisation) lock(now time.Time) {
-	o.state.mu.Lock()
-	o.settle(now)
-}
-
-func (o *organisation) unlock() { o.state.mu.Unlock() }
 
 // settings returns a copy of the organisation's settings, with the quota that is left.
 func (o *organisation) settings() world.Organisation {
@@ -80,7 +72,6 @@ func complete(from *world.Organisation) world.Organisation {
 	return o
 }
 
-// orDefault returns a copy of p, or the default.
 func orDefault(p *int, otherwise int) *int {
 	if p == nil {
 		return &otherwise
@@ -109,11 +100,76 @@ func (o *organisation) byEmail(email string) *world.Member {
 	return nil
 }
 
-// orStages fills the stages that are left out from other.
 func orStages(s, other world.Stages) world.Stages {
 	return world.Stages{
 		Prepare:    cmp.Or(s.Prepare, other.Prepare),
 		Transcribe: cmp.Or(s.Transcribe, other.Transcribe),
 		Write:      cmp.Or(s.Write, other.Write),
 	}
+}
+
+// quota is the allowance that an organisation has left, and its next top-up.
+type quota struct {
+	credits, seconds             int // as Usage shows them
+	reserved                     int // of seconds, set aside for recordings under way (D23)
+	periodCredits, periodSeconds int // what a top-up restores
+
+	resetDate string    // "": never
+	resetAt   time.Time // zero: never, also if the date had passed when it was set
+}
+
+// newQuota returns the quota of a complete organisation. now is when it begins.
+func newQuota(o *world.Organisation, now time.Time) quota {
+	q := quota{credits: *o.Credits, seconds: *o.TranscribeSeconds, periodCredits: *o.Credits, periodSeconds: *o.TranscribeSeconds, resetDate: o.NextResetAt}
+	if at, err := time.Parse(time.DateOnly, q.resetDate); err == nil && now.Before(at) {
+		q.resetAt = at
+	}
+	return q
+}
+
+// updated returns the quota after an update of o. The amount that a top-up restores stays.
+func (q quota) updated(o *world.Organisation, now time.Time) quota {
+	after := newQuota(o, now)
+	after.reserved, after.periodCredits, after.periodSeconds = q.reserved, q.periodCredits, q.periodSeconds
+	return after
+}
+
+func (q *quota) toppedUpBy(at time.Time) bool { return !q.resetAt.IsZero() && !q.resetAt.After(at) }
+
+// topUp restores the period's quota. The next top-up is a month later.
+func (q *quota) topUp() {
+	q.credits, q.seconds = q.periodCredits, q.periodSeconds
+	q.resetAt = q.resetAt.AddDate(0, 1, 0)
+	q.resetDate = q.resetAt.Format(time.DateOnly)
+}
+
+// reserve sets the seconds of a recording aside, and reports whether there were enough.
+func (q *quota) reserve(j *job) bool {
+	if j.seconds > q.seconds-q.reserved {
+		return false
+	}
+	j.reserved = j.seconds
+	q.reserved += j.seconds
+	return true
+}
+
+// release gives back the seconds set aside for j.
+func (q *quota) release(j *job) {
+	q.reserved -= j.reserved
+	j.reserved = 0
+}
+
+// take uses up the seconds set aside for j.
+func (q *quota) take(j *job) {
+	q.seconds = max(0, q.seconds-j.reserved)
+	q.release(j)
+}
+
+// spend takes credits, and reports whether there were enough.
+func (q *quota) spend(credits int) bool {
+	if q.credits < credits {
+		return false
+	}
+	q.credits -= credits
+	return true
 }

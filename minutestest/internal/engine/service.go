@@ -9,12 +9,15 @@
 package engine
 
 import (
-	"cmp"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
 	"fmt"
 	"math"
-	"net"
-	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,8 +29,9 @@ import (
 type Config struct {
 	World world.World // [Check] finds nothing wrong with it
 
-	// StorageBase returns scheme://host of the upload URLs for the caller of r. Nil: OwnBase.
-	StorageBase func(r *http.Request) string
+	// Storage has scheme://host of the upload URLs, by the host of the service that a request for one
+	// names. All others are for that host itself.
+	Storage map[string]string
 
 	// KeepAudio keeps the bytes of recordings for world.Audio. Otherwise they are only hashed and
 	// counted.
@@ -43,12 +47,7 @@ type Config struct {
 // Service is the service in memory. Many goroutines may use it at once, from inside and outside
 // synctest bubbles.
 type Service struct {
-	state atomic.Pointer[state] // replaced by Reset
-}
-
-// state is everything that a Service knows.
-type state struct {
-	Config
+	cfg   Config
 	ids   *ids
 	pace  string       // Cache-Control of a meeting
 	ahead atomic.Int64 // nanoseconds that the clock was advanced by
@@ -66,64 +65,36 @@ type state struct {
 // New returns a service that holds cfg's World, or an error that names the path of each mistake in
 // it.
 func New(cfg Config) (*Service, error) {
-	s := &Service{}
-	return s, s.Reset(cfg)
-}
-
-// Reset starts again with cfg, as New does: earlier meetings, scripts, cursors and upload URLs are
-// gone, and the clock is not ahead. On error nothing changes. A request in progress ends in the
-// state in which it began.
-func (s *Service) Reset(cfg Config) error {
 	if err := Check(cfg.World); err != nil {
-		return err
+		return nil, err
 	}
-	st := &state{Config: cfg, ids: newIDs(cfg.Seed), scripts: scripts{}}
-	if st.StorageBase == nil {
-		st.StorageBase = OwnBase
-	}
-	st.pace = meetingCacheControl
+	s := &Service{cfg: cfg, ids: newIDs(cfg.Seed), scripts: scripts{}, pace: meetingCacheControl}
 	if d := cfg.MinPollInterval; d > 0 {
-		st.pace = fmt.Sprintf("private, max-age=%.0f", math.Ceil(d.Seconds()))
+		s.pace = fmt.Sprintf("private, max-age=%.0f", math.Ceil(d.Seconds()))
 	}
-	st.adopt(cfg.World)
-	s.state.Store(st)
-	return nil
+	s.adopt(cfg.World)
+	return s, nil
 }
 
-// now is the service's time in UTC, without a monotonic reading: requests from inside and outside a
+// Now returns the service's time in UTC, without a monotonic reading: requests from inside and outside a
 // synctest bubble share only the wall clock.
-func (st *state) now() time.Time {
-	return time.Now().Round(0).UTC().Add(time.Duration(st.ahead.Load()))
+func (s *Service) Now() time.Time {
+	return time.Now().Round(0).UTC().Add(s.Ahead())
 }
 
-// Now returns the service's time.
-func (s *Service) Now() time.Time { return s.state.Load().now() }
+// Ahead returns how far [Service.AdvanceClock] has moved the service's time.
+func (s *Service) Ahead() time.Duration { return time.Duration(s.ahead.Load()) }
 
 // AdvanceClock moves the service's time on by d, and returns the new time. What falls due meanwhile
 // has happened at its own time: upload URLs and keys expire, quotas are topped up, and meetings
 // progress. A d below zero changes nothing, because time never goes back.
 func (s *Service) AdvanceClock(d time.Duration) time.Time {
-	st := s.state.Load()
-	st.ahead.Add(int64(max(d, 0)))
-	return st.now()
+	s.ahead.Add(int64(max(d, 0)))
+	return s.Now()
 }
 
-// OwnBase returns the scheme and host that a request came to, or its address if it names no host,
-// as HTTP/1.0 allows.
-func OwnBase(r *http.Request) string {
-	scheme, host := "http://", r.Host
-	if r.TLS != nil {
-		scheme = "https://"
-	}
-	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && host == "" {
-		host = at.String()
-	}
-	return scheme + cmp.Or(host, "localhost")
-}
-
-// organisation returns an organisation, or nil.
-func (st *state) organisation(id string) *organisation {
-	for _, o := range st.orgs {
+func (s *Service) organisation(id string) *organisation {
+	for _, o := range s.orgs {
 		if o.ID == id {
 			return o
 		}
@@ -131,40 +102,39 @@ func (st *state) organisation(id string) *organisation {
 	return nil
 }
 
-// find returns a meeting by its id, with the state locked and brought up to now, or nil.
-func (st *state) find(id string) (*organisation, *meeting) {
-	st.lock()
-	for _, o := range st.orgs {
+// find returns a meeting by its id, with the Service locked and brought up to now, or nil.
+func (s *Service) find(id string) (*organisation, *meeting) {
+	s.lock()
+	for _, o := range s.orgs {
 		if m := o.byID[id]; m != nil {
 			return o, m
 		}
 	}
-	st.mu.Unlock()
+	s.mu.Unlock()
 	return nil, nil
 }
 
 // World returns the present settings of all organisations, with the members, projects and terms
 // added through the API and the quota that is left. It has no meetings.
 func (s *Service) World() world.World {
-	st := s.state.Load()
-	st.lock()
-	defer st.mu.Unlock()
-	return st.world()
+	s.lock()
+	defer s.mu.Unlock()
+	return s.world()
 }
 
-func (st *state) world() world.World {
-	w := world.World{Stages: st.stages, PageSizes: slices.Clone(st.pageSizes)}
-	for _, o := range st.orgs {
+func (s *Service) world() world.World {
+	w := world.World{Stages: s.stages, PageSizes: slices.Clone(s.pageSizes)}
+	for _, o := range s.orgs {
 		w.Organisations = append(w.Organisations, o.settings())
 	}
 	return w
 }
 
-// lock locks the state, and brings all organisations up to now.
-func (st *state) lock() (now time.Time) {
-	st.mu.Lock()
-	now = st.now()
-	for _, o := range st.orgs {
+// lock locks the Service, and brings all organisations up to now.
+func (s *Service) lock() (now time.Time) {
+	s.mu.Lock()
+	now = s.Now()
+	for _, o := range s.orgs {
 		o.settle(now)
 	}
 	return now
@@ -175,10 +145,9 @@ func (st *state) lock() (now time.Time) {
 // nothing changes. Organisations that stay keep their meetings. change runs under a lock, so it
 // must not call the Service.
 func (s *Service) Update(change func(*world.World) error) error {
-	st := s.state.Load()
-	now := st.lock()
-	defer st.mu.Unlock()
-	w := st.world()
+	now := s.lock()
+	defer s.mu.Unlock()
+	w := s.world()
 	if err := change(&w); err != nil {
 		return err
 	}
@@ -186,47 +155,81 @@ func (s *Service) Update(change func(*world.World) error) error {
 		return err
 	}
 	for i := range w.Organisations {
-		if o := &w.Organisations[i]; len(o.Meetings) > 0 && st.organisation(o.ID) != nil {
+		if o := &w.Organisations[i]; len(o.Meetings) > 0 && s.organisation(o.ID) != nil {
 			return fmt.Errorf("organisations[%d].meetings: only a new organisation begins with them; AddMeetings adds more", i)
 		}
 	}
-	st.adopt(w)
-	st.replan(now)
+	s.adopt(w)
+	s.replan(now)
 	return nil
 }
 
 // adopt makes the settings of a checked World those of the service.
-func (st *state) adopt(w world.World) {
-	now, before := st.now(), st.orgs
-	st.stages, st.pageSizes = orStages(w.Stages, defaultStages), slices.Clone(w.PageSizes)
-	st.orgs = nil
+func (s *Service) adopt(w world.World) {
+	now := s.Now()
+	s.stages, s.pageSizes = orStages(w.Stages, defaultStages), slices.Clone(w.PageSizes)
+	var orgs []*organisation
 	for i := range w.Organisations {
-		settings := &w.Organisations[i]
-		at := slices.IndexFunc(before, func(o *organisation) bool { return o.ID == settings.ID })
-		var o *organisation
-		if at >= 0 {
-			o = before[at]
-			o.Organisation = complete(settings)
-			o.quota = o.quota.updated(&o.Organisation, now)
+		settings := complete(&w.Organisations[i])
+		o := s.organisation(settings.ID)
+		if o == nil {
+			o = &organisation{service: s, byID: map[string]*meeting{}, byExternal: map[string]*meeting{}, quota: newQuota(&settings, now)}
 		} else {
-			o = &organisation{state: st, Organisation: complete(settings), byID: map[string]*meeting{}, byExternal: map[string]*meeting{}}
-			o.quota = newQuota(&o.Organisation, now)
+			o.quota = o.quota.updated(&settings, now)
 		}
-		st.orgs = append(st.orgs, o)
-		for j := range settings.Meetings {
-			o.add(&settings.Meetings[j], now)
+		o.Organisation = settings
+		orgs = append(orgs, o)
+		for j := range w.Organisations[i].Meetings {
+			o.add(&w.Organisations[i].Meetings[j], now)
 		}
 	}
+	s.orgs = orgs
 }
 
 // replan sets when the present statuses of all meetings under way end, after a change of scripts or
 // stages.
-func (st *state) replan(now time.Time) {
-	for _, o := range st.orgs {
+func (s *Service) replan(now time.Time) {
+	for _, o := range s.orgs {
 		for _, m := range o.meetings {
 			if m.job != nil && !m.status.Final() {
 				o.plan(m, now)
 			}
 		}
 	}
+}
+
+// ids makes the ids of a Service, and keeps the secret that it signs with. Ids cannot be guessed.
+// With a seed they are the same on each run, and those of one kind do not depend on how many of
+// another kind were made meanwhile: a poll more or less changes no meeting's id.
+type ids struct {
+	secret [32]byte
+	mu     sync.Mutex
+	counts map[string]uint64 // by prefix
+}
+
+func newIDs(seed uint64) *ids {
+	i := &ids{counts: map[string]uint64{}}
+	if seed == 0 {
+		_, _ = rand.Read(i.secret[:]) // which never fails
+	} else {
+		i.secret = sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("seed"), seed))
+	}
+	return i
+}
+
+// next returns an id of 100 bits.
+func (i *ids) next(prefix string) string {
+	i.mu.Lock()
+	i.counts[prefix]++
+	n := i.counts[prefix]
+	i.mu.Unlock()
+	sum := i.mac("id", prefix, string(binary.LittleEndian.AppendUint64(nil, n)))
+	return prefix + strings.ToLower(base32.StdEncoding.EncodeToString(sum)[:20])
+}
+
+// mac signs texts.
+func (i *ids) mac(parts ...string) []byte {
+	h := hmac.New(sha256.New, i.secret[:])
+	h.Write([]byte(strings.Join(parts, "\x00")))
+	return h.Sum(nil)
 }

@@ -1,12 +1,18 @@
 package engine
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
-	"encoding/xml"
 	"io"
 	"math"
+	"mime"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
 )
 
 // storageError is an error response of storage: XML in the form of S3.
@@ -27,36 +33,27 @@ var (
 )
 
 // storage handles a request to storage.
-func (st *state) storage(rw http.ResponseWriter, r *http.Request) Exchange {
-	x := Exchange{Operation: StoragePut, StorageAuthorization: len(r.Header["Authorization"]) > 0}
-	x.Organisation, x.MeetingID = storedIn(r.URL)
-	etag, err := st.put(r, &x)
-	h := rw.Header()
-	x.RequestID = st.ids.next(requestPrefix)
-	h.Set("X-Amz-Request-Id", x.RequestID)
+func (c *call) storage() {
+	c.MeetingID, c.RequestID = storedIn(c.r.URL), c.service.ids.next(requestPrefix)
+	c.Header.Set("X-Amz-Request-Id", c.RequestID)
+	etag, err := c.put()
 	if err == nil {
-		x.Status = http.StatusOK
-		h.Set("ETag", etag)
-		h.Set("Content-Length", "0")
-		rw.WriteHeader(x.Status)
-		return x
+		c.Status = http.StatusOK
+		c.Header.Set("ETag", etag)
+		c.Header.Set("Content-Length", "0")
+		return
 	}
-	x.Status, x.StorageCode = err.status, err.code
+	c.Status, c.Code = err.status, err.code
 	if err == errStorageMethod {
-		h.Set("Allow", http.MethodPut)
+		c.Header.Set("Allow", http.MethodPut)
 	}
-	send(rw, r, err.status, "application/xml", []byte(err.xml(x.RequestID)))
-	return x
-}
-
-func (e *storageError) xml(requestID string) string {
-	return xml.Header + "<Error><Code>" + e.code + "</Code><Message>" + e.message + "</Message>" +
-		"<RequestId>" + requestID + "</RequestId><HostId>minutes-storage</HostId></Error>"
+	c.send(XML, ErrorXML(err.code, err.message, c.RequestID))
 }
 
 // put takes a recording. It checks everything that it can before it reads the first byte, so that a
 // client that expects 100-continue sends none in vain.
-func (st *state) put(r *http.Request, x *Exchange) (etag string, err *storageError) {
+func (c *call) put() (etag string, err *storageError) {
+	r := c.r
 	if r.Method != http.MethodPut {
 		return "", errStorageMethod
 	}
@@ -64,27 +61,27 @@ func (st *state) put(r *http.Request, x *Exchange) (etag string, err *storageErr
 	if types := r.Header["Content-Type"]; len(types) == 1 {
 		contentType = types[0]
 	}
-	expires, ok := st.signed(r.URL, contentType)
+	expires, ok := c.service.signed(r.URL, contentType)
 	if !ok {
 		return "", errSignature
 	}
-	if !st.now().Before(expires) {
+	if !c.now.Before(expires) {
 		return "", errURLExpired
 	}
-	if err := st.awaits(x, nil); err != nil {
+	if err := c.awaits(nil); err != nil {
 		return "", err
 	}
 	if r.ContentLength < 0 || r.ContentLength == 0 && r.Header["Content-Length"] == nil {
 		return "", errNoLength
 	}
 	j := &job{contentType: contentType}
-	cut := st.receive(r, j)
-	x.StorageBytes = j.size
+	cut := c.service.receive(r, j)
+	c.Bytes = j.size
 	if cut != nil || j.size != r.ContentLength { // D22: the meeting is left without audio
 		return "", errIncomplete
 	}
-	j.received = st.now()
-	if err := st.awaits(x, j); err != nil { // another upload may have been first
+	j.received = c.service.Now()
+	if err := c.awaits(j); err != nil { // another upload may have been first
 		return "", err
 	}
 	return `"` + hex.EncodeToString(j.sha256[:16]) + `"`, nil
@@ -92,13 +89,13 @@ func (st *state) put(r *http.Request, x *Exchange) (etag string, err *storageErr
 
 // awaits returns an error if the meeting is gone or has audio. Without one, j becomes the meeting's
 // audio, unless it is nil.
-func (st *state) awaits(x *Exchange, j *job) *storageError {
-	o, m := st.find(x.MeetingID)
+func (c *call) awaits(j *job) *storageError {
+	o, m := c.service.find(c.MeetingID)
 	if o == nil {
 		return errNoKey
 	}
-	defer o.unlock()
-	x.MeetingStatus, x.ExternalID = m.status, m.externalID
+	defer c.service.mu.Unlock()
+	c.MeetingStatus = m.status
 	if m.job != nil {
 		return errURLUsed
 	}
@@ -109,31 +106,120 @@ func (st *state) awaits(x *Exchange, j *job) *storageError {
 }
 
 // receive reads a recording in constant memory, unless the service was asked to keep it.
-func (st *state) receive(r *http.Request, j *job) (err error) {
-	hash, head := sha256.New(), &prefix{limit: wavHead}
-	if st.KeepAudio {
-		head.limit = math.MaxInt
+func (s *Service) receive(r *http.Request, j *job) (err error) {
+	kept := int64(wavHead)
+	if s.cfg.KeepAudio {
+		kept = math.MaxInt64
 	}
-	if j.size, err = io.Copy(io.MultiWriter(hash, head), r.Body); err != nil {
-		return err
+	head, err := io.ReadAll(io.LimitReader(r.Body, kept))
+	hash := sha256.New()
+	_, _ = hash.Write(head)
+	j.size = int64(len(head))
+	if err == nil {
+		var rest int64
+		rest, err = io.Copy(hash, r.Body)
+		j.size += rest
 	}
 	hash.Sum(j.sha256[:0])
-	if st.KeepAudio {
-		j.bytes = head.bytes
+	if s.cfg.KeepAudio {
+		j.bytes = head
 	}
 	if j.unreadable = !processed(j.contentType) || j.size == 0 || j.size > maxAudioBytes; !j.unreadable {
-		j.seconds = recordingSeconds(head.bytes, j.size)
+		j.seconds = recordingSeconds(head, j.size)
 	}
-	return nil
+	return err
 }
 
-// prefix keeps the first bytes that are written to it.
-type prefix struct {
-	limit int
-	bytes []byte
+const (
+	storagePath    = "/storage/"
+	signatureParam = "&X-Amz-Signature="
+	storageTime    = "20060102T150405Z"
+)
+
+// presign returns path and query of an upload URL, in the style of S3. The signature covers the
+// method, every byte of path and query, and the content type.
+func (s *Service) presign(org, meeting, contentType string, now time.Time) string {
+	path := storagePath + url.PathEscape(org) + "/" + url.PathEscape(meeting)
+	query := "X-Amz-Algorithm=AWS4-HMAC-SHA256" +
+		"&X-Amz-Credential=minutes%2F" + now.Format("20060102") + "%2Flocal%2Fs3%2Faws4_request" +
+		"&X-Amz-Date=" + now.Format(storageTime) +
+		"&X-Amz-Expires=" + strconv.Itoa(int(uploadURLValidity.Seconds())) +
+		"&X-Amz-SignedHeaders=content-type"
+	return path + "?" + query + signatureParam + s.sign(path, query, contentType)
 }
 
-func (p *prefix) Write(b []byte) (int, error) {
-	p.bytes = append(p.bytes, b[:min(len(b), p.limit-len(p.bytes))]...)
-	return len(b), nil
+func (s *Service) sign(path, query, contentType string) string {
+	return hex.EncodeToString(s.ids.mac("upload", path, query, contentType))
+}
+
+// signed reports whether presign made u, byte for byte, for this content type, and when it expires.
+func (s *Service) signed(u *url.URL, contentType string) (expires time.Time, ok bool) {
+	query, signature, found := strings.Cut(u.RawQuery, signatureParam)
+	if !found || !hmac.Equal([]byte(signature), []byte(s.sign(u.EscapedPath(), query, contentType))) {
+		return time.Time{}, false
+	}
+	_, rest, _ := strings.Cut(query, "&X-Amz-Date=")
+	issued, _, _ := strings.Cut(rest, "&")
+	at, err := time.Parse(storageTime, issued)
+	return at.Add(uploadURLValidity), err == nil
+}
+
+// storedIn returns the meeting that a storage URL names.
+func storedIn(u *url.URL) (meetingID string) {
+	_, id, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), storagePath), "/")
+	meetingID, _ = url.PathUnescape(id)
+	return meetingID
+}
+
+func isStorage(u *url.URL) bool { return strings.HasPrefix(u.Path, storagePath) }
+
+// mediaType returns the bare type of a content type, in lower case. ok is false if s is none, or if
+// a header cannot repeat it byte for byte.
+func mediaType(s string) (bare string, ok bool) {
+	bare, _, err := mime.ParseMediaType(s)
+	kind, subtype, _ := strings.Cut(bare, "/")
+	printable := !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) && s == strings.TrimSpace(s)
+	return bare, err == nil && printable && kind != "" && subtype != "" && !strings.Contains(bare, "*")
+}
+
+// processed reports whether transcription accepts a content type (D11).
+func processed(contentType string) bool {
+	bare, ok := mediaType(contentType)
+	return ok && (strings.HasPrefix(bare, "audio/") || strings.HasPrefix(bare, "video/") || bare == "application/ogg")
+}
+
+// wavHead is how much of a recording recordingSeconds is given. A WAV file has its format, and
+// usually a few texts, before its data.
+const wavHead = 64 << 10
+
+// recordingSeconds is the length of a recording, rounded up, from its first bytes and its size: for
+// a WAV file from its header, for any other estimated (D13).
+func recordingSeconds(head []byte, size int64) int {
+	bytes, rate, ok := wavData(head, size)
+	if !ok {
+		bytes, rate = size, bytesPerSecond
+	}
+	return int((bytes + rate - 1) / rate)
+}
+
+// wavData finds the size of the data in a WAV file, and how many bytes a second takes.
+func wavData(head []byte, size int64) (bytes, rate int64, ok bool) {
+	if len(head) < 12 || string(head[:4]) != "RIFF" || string(head[8:12]) != "WAVE" {
+		return 0, 0, false
+	}
+	for at := 12; at+8 <= len(head); {
+		name, length := string(head[at:at+4]), int64(binary.LittleEndian.Uint32(head[at+4:]))
+		at += 8
+		switch {
+		case name == "fmt " && at+12 <= len(head):
+			rate = int64(binary.LittleEndian.Uint32(head[at+8:]))
+		case name == "data": // a writer that streams does not know the length, and one that broke off wrote less
+			return min(length, size-int64(at)), rate, rate > 0 && length > 0
+		}
+		if length > int64(len(head)) {
+			break
+		}
+		at += int(length + length%2)
+	}
+	return 0, 0, false
 }

@@ -11,12 +11,13 @@ import (
 	"unicode"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // speech is what is said in a meeting without a script. It has no names, because only minutes have
 // any (section 1 of the API reference).
 var speech = []string{
-	"Good morning, everybody is here, so we can begin. Today's subject is %s.",
+	"Good morning, everybody is here, so we can begin. Today's subject is {title}.",
 	"Since last time the groundwork is finished, and the first results look solid.",
 	"Good. We decided to keep the date and to drop the optional part.",
 	"I will write the summary and send it round by Friday.",
@@ -25,32 +26,24 @@ var speech = []string{
 // transcript returns the text of m's recording. It never holds a member's id, and the variants of
 // the vocabulary have become their terms (D14).
 func (o *organisation) transcript(m *meeting) string {
-	text := strings.TrimSpace(o.state.scripts.of(m).Transcript)
+	text := strings.TrimSpace(o.service.scripts.of(m).Transcript)
 	if text == "" {
-		speakers := cmp.Or(len(m.participants), 2)
-		var lines []string
 		for i, words := range speech {
-			if strings.Contains(words, "%s") {
-				words = fmt.Sprintf(words, oneLine(m.title))
-			}
-			lines = append(lines, fmt.Sprintf("spk_%d: %s", i%speakers, words))
+			text += fmt.Sprintf("spk_%d: %s\n", i%cmp.Or(len(m.participants), 2), strings.ReplaceAll(words, "{title}", oneLine(m.title)))
 		}
-		text = strings.Join(lines, "\n")
 	}
-	return o.anonymous(correct(text, o.Vocabulary))
+	return o.anonymous(correct(strings.TrimSpace(text), o.Vocabulary))
 }
 
 // anonymous replaces the ids of members, the longest first, because one may begin with another.
 func (o *organisation) anonymous(text string) string {
-	var found []string
-	for i := range o.Members {
-		if id := o.Members[i].ID; strings.Contains(text, id) {
-			found = append(found, id)
-		}
+	if !strings.Contains(text, memberPrefix) {
+		return text
 	}
-	slices.SortFunc(found, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-	for _, id := range found {
-		text = strings.ReplaceAll(text, id, "a colleague")
+	members := slices.Clone(o.Members)
+	slices.SortFunc(members, func(a, b world.Member) int { return cmp.Compare(len(b.ID), len(a.ID)) })
+	for _, m := range members {
+		text = strings.ReplaceAll(text, m.ID, "a colleague")
 	}
 	return text
 }
@@ -62,17 +55,14 @@ func correct(text string, vocabulary []minutes.VocabularyEntry) string {
 	for _, e := range vocabulary {
 		for _, v := range e.Variants {
 			terms[strings.ToLower(v.Text)] = e.Term
-			variants = append(variants, v.Text)
+			variants = append(variants, wordEdge(v.Text[0])+regexp.QuoteMeta(v.Text)+wordEdge(v.Text[len(v.Text)-1]))
 		}
 	}
 	if len(variants) == 0 {
 		return text
 	}
-	slices.SortStableFunc(variants, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-	for i, v := range variants {
-		variants[i] = wordEdge(v[0]) + regexp.QuoteMeta(v) + wordEdge(v[len(v)-1])
-	}
 	spellings := regexp.MustCompile("(?i)" + strings.Join(variants, "|"))
+	spellings.Longest()
 	return spellings.ReplaceAllStringFunc(text, func(found string) string {
 		return cmp.Or(terms[strings.ToLower(found)], found)
 	})
@@ -87,11 +77,48 @@ func wordEdge(c byte) string {
 	return ""
 }
 
-// fact is a line of minutes: a name, and what there is to say about it.
-type fact struct{ name, text string }
+// template is how minutes are written in a format.
+type template struct {
+	title, item, heading, none, end string
+	escape                          func(string) string
+}
+
+var (
+	markdownMinutes = template{"# %s\n\n*%s*\n\n", "- **%s:** %s\n", "\n## %s\n\n", "None.\n", "", oneLine}
+	htmlMinutes     = template{
+		"<article>\n<h1>%s</h1>\n<p><em>%s</em></p>\n<ul>\n", "<li><strong>%s:</strong> %s</li>\n", "</ul>\n<h2>%s</h2>\n<ul>\n", "<li>None.</li>\n",
+		"</ul>\n</article>\n", func(s string) string { return html.EscapeString(oneLine(s)) },
+	}
+)
+
+// section is a part of the minutes. The first one has no heading.
+type section struct {
+	heading string
+	items   []item
+}
+
+// item is a line of minutes: a name, and what there is to say about it.
+type item struct{ name, text string }
+
+func (t template) write(title, shape string, sections []section) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, t.title, t.escape(title), t.escape(shape))
+	for _, s := range sections {
+		if s.heading != "" {
+			fmt.Fprintf(&b, t.heading, s.heading)
+		}
+		for _, i := range s.items {
+			fmt.Fprintf(&b, t.item, t.escape(i.name), t.escape(i.text))
+		}
+		if s.items == nil {
+			b.WriteString(t.none)
+		}
+	}
+	return b.String() + t.end
+}
 
 // minutes writes m's minutes in both formats. Once written, they do not follow a later title (D25).
-func (o *organisation) minutes(m *meeting) (markdown, htmlText string) {
+func (o *organisation) minutes(m *meeting) (markdown, page string) {
 	shape := m.template
 	if t := o.Template(m.template); t != nil {
 		shape = t.Name
@@ -104,68 +131,41 @@ func (o *organisation) minutes(m *meeting) (markdown, htmlText string) {
 		}
 		names = append(names, name)
 	}
-	title, s := oneLine(m.title), m.job.seconds
-	facts := []fact{
-		{"Date", strings.TrimSpace(m.date + " " + m.time)},
-		{"Duration", fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)},
+	facts := []item{
+		{"Date", m.date + " " + m.time},
+		{"Duration", fmt.Sprintf("%d:%02d:%02d", m.job.seconds/3600, m.job.seconds/60%60, m.job.seconds%60)},
 		{"Participants", cmp.Or(strings.Join(names, ", "), "not known")},
 	}
-	said := map[string][]fact{}
-	for line := range strings.Lines(m.job.transcript) {
-		if line = strings.TrimSpace(line); line != "" {
-			f := attribute(line, names)
-			said[sectionOf(f.text)] = append(said[sectionOf(f.text)], f)
+	all, sc := append([]section{{"", facts}}, sections(m.job.transcript, names)...), o.service.scripts.of(m)
+	return cmp.Or(sc.Markdown, markdownMinutes.write(m.title, shape, all)), cmp.Or(sc.HTML, htmlMinutes.write(m.title, shape, all))
+}
+
+var spoken = regexp.MustCompile(`^spk_(\d{1,4}):(.*)`)
+
+// sections sorts what was said into the sections of the minutes, and names the speakers: labels
+// count the participants.
+func sections(transcript string, names []string) []section {
+	var summary, decisions, actions []item
+	for line := range strings.Lines(transcript) {
+		who, words := "Somebody", oneLine(line)
+		if label := spoken.FindStringSubmatch(words); label != nil {
+			n, _ := strconv.Atoi(label[1])
+			who, words = fmt.Sprintf("Speaker %d", n+1), label[2]
+			if n < len(names) {
+				who = names[n]
+			}
+		}
+		switch {
+		case words == "":
+		case strings.Contains(words, "decided"), strings.Contains(words, "agreed"):
+			decisions = append(decisions, item{who, words})
+		case strings.Contains(words, " will "):
+			actions = append(actions, item{who, words})
+		default:
+			summary = append(summary, item{who, words})
 		}
 	}
-	md, ht := list(facts)
-	markdown = fmt.Sprintf("# %s\n\n*%s*\n\n%s", title, oneLine(shape), md)
-	htmlText = fmt.Sprintf("<article>\n<h1>%s</h1>\n<p><em>%s</em></p>\n%s", html.EscapeString(title), html.EscapeString(oneLine(shape)), ht)
-	for _, section := range []string{"Summary", "Decisions", "Actions"} {
-		md, ht = list(said[section])
-		markdown += fmt.Sprintf("\n## %s\n\n%s", section, md)
-		htmlText += fmt.Sprintf("<h2>%s</h2>\n%s", section, ht)
-	}
-	sc := o.state.scripts.of(m)
-	return cmp.Or(sc.Markdown, markdown), cmp.Or(sc.HTML, htmlText+"</article>\n")
+	return []section{{"Summary", summary}, {"Decisions", decisions}, {"Actions", actions}}
 }
 
-// sectionOf is the section of the minutes in which something that was said belongs.
-func sectionOf(text string) string {
-	switch {
-	case strings.Contains(text, "decided"), strings.Contains(text, "agreed"):
-		return "Decisions"
-	case strings.Contains(text, " will "):
-		return "Actions"
-	}
-	return "Summary"
-}
-
-// attribute reads a line of a transcript, and names its speaker: labels count the participants.
-func attribute(line string, names []string) fact {
-	label, words, _ := strings.Cut(line, ":")
-	number, labelled := strings.CutPrefix(label, "spk_")
-	n, err := strconv.ParseUint(number, 10, 16)
-	switch {
-	case !labelled || err != nil:
-		return fact{"Somebody", line}
-	case int(n) < len(names):
-		return fact{names[n], words}
-	}
-	return fact{fmt.Sprintf("Speaker %d", n+1), words}
-}
-
-// list writes facts in both formats.
-func list(facts []fact) (markdown, htmlText string) {
-	if len(facts) == 0 {
-		return "None.\n", "<p>None.</p>\n"
-	}
-	var md, ht strings.Builder
-	for _, f := range facts {
-		fmt.Fprintf(&md, "- **%s:** %s\n", oneLine(f.name), oneLine(f.text))
-		fmt.Fprintf(&ht, "<li><strong>%s:</strong> %s</li>\n", html.EscapeString(oneLine(f.name)), html.EscapeString(oneLine(f.text)))
-	}
-	return md.String(), "<ul>\n" + ht.String() + "</ul>\n"
-}
-
-// oneLine returns a text with single spaces instead of any white space.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -3,9 +3,19 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"html"
+	"net/http"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
+)
+
+// The content types of responses, except those of the service's edge.
+const (
+	JSON = "application/json; charset=utf-8"
+	XML  = "application/xml"
 )
 
 // encode returns v as the JSON of a response. HTML is for the reader to escape.
@@ -57,32 +67,8 @@ type pageJSON struct {
 	NextCursor string        `json:"next_cursor,omitempty"`
 }
 
-type uploadJSON struct {
-	UploadURL string `json:"upload_url"`
-	ExpiresIn int    `json:"expires_in"`
-	Method    string `json:"method"`
-}
-
-type minutesJSON struct {
-	Format     minutes.Format `json:"format"`
-	TemplateID string         `json:"template_id"`
-	Content    string         `json:"content"`
-}
-
-type memberJSON struct {
-	ID     string               `json:"id"`
-	Name   string               `json:"name"`
-	Role   *string              `json:"role"`
-	Status minutes.MemberStatus `json:"status"`
-}
-
-func memberOf(m *world.Member) memberJSON {
-	return memberJSON{ID: m.ID, Name: m.Name, Role: optional(m.Role), Status: m.Status}
-}
-
-type projectJSON struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
+func memberOf(m *world.Member) map[string]any {
+	return map[string]any{"id": m.ID, "name": m.Name, "role": optional(m.Role), "status": m.Status}
 }
 
 type templateJSON struct {
@@ -94,8 +80,89 @@ type templateJSON struct {
 	Version     *int    `json:"version"`
 }
 
-type usageJSON struct {
-	CreditsRemaining           int     `json:"credits_remaining"`
-	TranscribeSecondsRemaining int     `json:"transcribe_seconds_remaining"`
-	NextResetAt                *string `json:"next_reset_at"`
+// apiError is the error response of an operation. Those without details are made once.
+type apiError struct {
+	status  int
+	code    minutes.ErrorCode
+	message string
+	details map[string]any
 }
+
+// ErrorJSON is the error envelope (section 7 of the API reference).
+func ErrorJSON(code minutes.ErrorCode, message, requestID string, details map[string]any) []byte {
+	type content struct {
+		Code      minutes.ErrorCode `json:"code"`
+		Message   string            `json:"message"`
+		RequestID string            `json:"request_id"`
+		Details   map[string]any    `json:"details,omitempty"`
+	}
+	return encode(map[string]content{"error": {code, message, requestID, details}})
+}
+
+// ErrorXML is the body of an error response of storage, in the form of S3.
+func ErrorXML(code, message, requestID string) []byte {
+	return fmt.Appendf(nil, "%s<Error><Code>%s</Code><Message>%s</Message><RequestId>%s</RequestId><HostId>minutes-storage</HostId></Error>",
+		xml.Header, html.EscapeString(code), html.EscapeString(message), requestID)
+}
+
+// statusOf has the status of each code of the API (section 7): those of the errors below, and two that
+// they do not settle.
+var statusOf = map[minutes.ErrorCode]int{minutes.ErrBadRequest: http.StatusBadRequest, minutes.ErrInternal: http.StatusInternalServerError}
+
+// StatusOf returns the status of a code, or 0 if the API has no such code.
+func StatusOf(code minutes.ErrorCode) int { return statusOf[code] }
+
+func newError(status int, code minutes.ErrorCode, message string) *apiError {
+	if statusOf[code] == 0 {
+		statusOf[code] = status
+	}
+	return &apiError{status: status, code: code, message: message}
+}
+
+// with returns a copy of e with details.
+func (e apiError) with(details map[string]any) *apiError {
+	e.details = details
+	return &e
+}
+
+var (
+	errUnauthenticated  = newError(http.StatusUnauthorized, minutes.ErrUnauthenticated, "The API key is missing, malformed, unknown, expired or revoked.")
+	errIPNotAllowed     = newError(http.StatusForbidden, minutes.ErrIPNotAllowed, "The API key may not be used from this address.")
+	errSuspended        = newError(http.StatusForbidden, minutes.ErrOrganisationSuspended, "The organisation is suspended.")
+	errExpired          = newError(http.StatusForbidden, minutes.ErrOrganisationExpired, "The organisation's access has expired.")
+	errAPIDisabled      = newError(http.StatusForbidden, minutes.ErrAPIAccessDisabled, "The organisation has no API access, or the integration is no longer active.")
+	errPersonalDisabled = newError(http.StatusForbidden, minutes.ErrPersonalAPIKeysDisabled, "The organisation has personal API keys disabled.")
+	errScope            = newError(http.StatusForbidden, minutes.ErrInsufficientScope, "The API key lacks the scope of this operation.")
+	errForbidden        = newError(http.StatusForbidden, minutes.ErrForbidden, "This caller may not change the meeting.")
+
+	errNoRoute         = newError(http.StatusNotFound, minutes.ErrNotFound, "There is nothing at this path.")
+	errMeetingNotFound = newError(http.StatusNotFound, minutes.ErrNotFound, "There is no such meeting.")
+	errNoMember        = newError(http.StatusNotFound, minutes.ErrNotFound, "There is no such member.")
+	errNoProject       = newError(http.StatusNotFound, minutes.ErrNotFound, "There is no such project.")
+	errNoTemplate      = newError(http.StatusNotFound, minutes.ErrNotFound, "There is no such template.")
+
+	errMethod      = newError(http.StatusMethodNotAllowed, minutes.ErrBadRequest, "This path does not support that method.")
+	errTooLarge    = newError(http.StatusRequestEntityTooLarge, minutes.ErrBadRequest, "The body is longer than 1 MiB.")
+	errCombination = newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "external_id cannot be combined with date_from, date_to or cursor.")
+	errFormat      = newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "format is html or markdown.")
+	errLimit       = newError(http.StatusBadRequest, minutes.ErrInvalidLimit, "limit is a whole number from 1 to 50.")
+	errCursor      = newError(http.StatusBadRequest, minutes.ErrInvalidCursor, "cursor does not come from a previous page of this list.")
+	errQueryDate   = newError(http.StatusBadRequest, minutes.ErrInvalidDate, "date_from and date_to are calendar dates as YYYY-MM-DD.")
+	errDateRange   = newError(http.StatusBadRequest, minutes.ErrInvalidDateRange, "date_from lies after date_to.")
+	errQueryExtID  = newError(http.StatusBadRequest, minutes.ErrInvalidExternalID, "external_id is empty or longer than 128 characters.")
+	errHasAudio    = newError(http.StatusBadRequest, minutes.ErrBadRequest, "The meeting has audio already.")
+
+	errBody       = newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "The body is not a JSON object in UTF-8.").with(map[string]any{"fields": []string{}})
+	errDate       = newError(http.StatusBadRequest, minutes.ErrInvalidDate, "date is not a calendar date as YYYY-MM-DD.")
+	errTime       = newError(http.StatusBadRequest, minutes.ErrInvalidTime, "time is not a time of day as HH:MM.")
+	errEmail      = newError(http.StatusBadRequest, minutes.ErrInvalidEmail, "email is not a valid address.")
+	errSharedWith = newError(http.StatusBadRequest, minutes.ErrInvalidSharedWith, "shared_with names ids that are no members with an account.")
+	errExtID      = newError(http.StatusBadRequest, minutes.ErrInvalidExternalID, "external_id is empty or longer than 128 characters.")
+
+	errEmailTaken         = newError(http.StatusConflict, minutes.ErrEmailTaken, "Another member has this address.")
+	errMemberLimit        = newError(http.StatusConflict, minutes.ErrMemberLimitExceeded, "The organisation holds as many members as it may.")
+	errExternalIDTaken    = newError(http.StatusConflict, minutes.ErrExternalIDTaken, "Another meeting carries this external_id.")
+	errMinutesNotReady    = newError(http.StatusConflict, minutes.ErrMinutesNotReady, "There are no minutes yet.")
+	errTranscriptNotReady = newError(http.StatusConflict, minutes.ErrTranscriptNotReady, "There is no transcript yet.")
+	errParticipantsLocked = newError(http.StatusConflict, minutes.ErrParticipantsLocked, "The meeting has audio, so its participants are locked.")
+)

@@ -1,29 +1,123 @@
+// Package inspector is the page that shows what the service saw, live or after a test: one HTML
+// document that loads nothing from elsewhere.
+//
+// What it shows is whatever a client has sent. The page makes text of it and nothing else, and its
+// Content-Security-Policy leaves no other way.
 package inspector
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
-	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
 )
+
+//go:embed page
+var files embed.FS
+
+// scripts in the order in which they build on each other.
+var scripts = []string{"data.js", "axis.js", "timeline.js", "pointing.js", "lists.js", "details.js", "cause.js", "controls.js", "page.js"}
+
+// The page before and after the data, and its content security policy.
+var head, tail, policy = assemble()
+
+func assemble() (head, tail, policy string) {
+	var script strings.Builder
+	script.WriteString("\n\"use strict\";\n")
+	for _, name := range scripts {
+		script.WriteString(file(name))
+	}
+	style := file("style.css")
+	// Styles and scripts are named by their hashes: nothing that gets into the page by mistake
+	// runs. With trusted types, text cannot become markup.
+	policy = fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+		hash(style), hash(script.String()))
+	page := strings.NewReplacer("{{policy}}", policy, "{{style}}", style, "{{script}}", script.String()).Replace(file("page.html"))
+	head, tail, _ = strings.Cut(page, "{{data}}")
+	return head, tail, policy
+}
+
+func file(name string) string {
+	text, err := fs.ReadFile(files, "page/"+name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return string(text)
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// servePage responds with the live page. It asks for its data at the path "events" beside its own,
+// and for details at "requests/{seq}" and "meetings/{id}".
+func servePage(w http.ResponseWriter, _ *http.Request) {
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Security-Policy", policy+"; frame-ancestors 'none'")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", "no-store")
+	_, _ = io.WriteString(w, head+tail)
+}
+
+// write writes the page as one file that needs no server. Details are what a click opens, by the
+// path that the live page would ask for.
+func write(w io.Writer, state any, details iter.Seq2[string, any]) error {
+	out := bufio.NewWriter(w)
+	_, _ = out.WriteString(head + `<script type="application/json" id="state">`)
+	if err := encode(out, state); err != nil {
+		return err
+	}
+	// A line for each, so that the page need read one alone.
+	_, _ = out.WriteString("</script>\n" + `<script type="application/json" id="details">`)
+	for path, detail := range details {
+		_ = out.WriteByte('\n')
+		if err := encode(out, [2]any{path, detail}); err != nil {
+			return err
+		}
+	}
+	_, _ = out.WriteString("</script>\n" + tail)
+	return out.Flush()
+}
+
+// encode writes JSON without a "<", which could end the element around it.
+func encode(out *bufio.Writer, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	if bytes.IndexByte(text, '<') >= 0 {
+		return fmt.Errorf("inspector: %T as JSON holds a %q", value, "<")
+	}
+	_, err = out.Write(text)
+	return err
+}
 
 // Inspector shows what a service in this process does, live or in a report. It asks its source for
 // everything but the actions, which it keeps.
 type Inspector struct {
 	source  Source
-	actions actions
+	actions recent.List[action]
 }
 
 // New returns an Inspector of a service.
-func New(source Source) *Inspector { return &Inspector{source: source} }
-
-// Reset forgets the actions.
-func (i *Inspector) Reset() { i.actions.reset() }
+func New(source Source) *Inspector {
+	return &Inspector{source: source, actions: recent.List[action]{Max: 1000}}
+}
 
 // Report writes the page as one file that needs no server. Name and failed are those of the test.
 func (i *Inspector) Report(w io.Writer, name string, failed bool) error {
@@ -33,25 +127,16 @@ func (i *Inspector) Report(w io.Writer, name string, failed bool) error {
 	return write(w, all, i.details(all))
 }
 
-// maxDetails is the size limit of the meetings in a report, in bytes.
-const maxDetails = 32 << 20
-
 // details yields what a click opens, by the path that the live page would ask for.
 func (i *Inspector) details(of news) iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
-		for _, r := range of.Requests {
-			if full, ok := i.source.Request(r.Seq); ok && !yield(fmt.Sprintf("requests/%d", r.Seq), full) {
+		for seq, full := range i.source.Requests() {
+			if !yield(fmt.Sprintf("requests/%d", seq), full) {
 				return
 			}
 		}
-		room := maxDetails
 		for _, m := range of.Meetings {
-			full, ok := i.source.Engine().Meeting(m.ID)
-			if !ok {
-				continue
-			}
-			text, err := json.Marshal(full)
-			if room -= len(text); err != nil || room < 0 || !yield("meetings/"+m.ID, json.RawMessage(text)) {
+			if full, ok := i.source.Engine().Meeting(m.ID); ok && !yield("meetings/"+m.ID, full) {
 				return
 			}
 		}
@@ -64,9 +149,13 @@ func (i *Inspector) Handler() http.Handler {
 	mux.HandleFunc("GET /{$}", servePage)
 	mux.HandleFunc("GET /events", i.events)
 	mux.HandleFunc("GET /requests/{seq}", func(w http.ResponseWriter, r *http.Request) {
-		seq, _ := strconv.Atoi(r.PathValue("seq"))
-		full, ok := i.source.Request(seq)
-		detail(w, full, ok)
+		for seq, full := range i.source.Requests() {
+			if strconv.Itoa(seq) == r.PathValue("seq") {
+				detail(w, full, true)
+				return
+			}
+		}
+		detail(w, nil, false)
 	})
 	mux.HandleFunc("GET /meetings/{id}", func(w http.ResponseWriter, r *http.Request) {
 		full, ok := i.source.Engine().Meeting(r.PathValue("id"))
@@ -90,18 +179,14 @@ const (
 	keepAlive    = 15 * time.Second      // longest time between two events
 )
 
-// events serves the server-sent events that feed the page. The first one, and the first after a
-// reset, is a "state" with everything. Each later one is "news" with the changes. It asks for news
-// again and again, so that it costs nothing without watchers.
+// events serves the server-sent events that feed the page. The first one is a "state" with
+// everything. Each later one is "news" with the changes. It asks for news again and again, so that
+// it costs nothing without watchers.
 func (i *Inspector) events(w http.ResponseWriter, r *http.Request) {
 	conn := http.NewResponseController(w)
-	_ = conn.SetReadDeadline(time.Time{}) // the request is complete
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if r.Method == http.MethodHead {
-		return
-	}
 	var (
 		reader reader
 		sent   time.Time
@@ -116,20 +201,11 @@ func (i *Inspector) events(w http.ResponseWriter, r *http.Request) {
 			}
 			sent = time.Now()
 		}
-		if !wait(r.Context(), next) {
+		select {
+		case <-time.After(next):
+		case <-r.Context().Done():
 			return
 		}
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) (stayed bool) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -167,17 +167,17 @@ function patchKey(organisation, secret, change) {
 function fillWorld() {
   const parts = [];
   for (const o of model.world.organisations) {
-    parts.push(h("h2", {}, o.name || o.id, o.rejected ? ` (${o.rejected})` : ""));
+    parts.push(h("h2", {}, o.name || o.id, rejectionOf(o)));
     parts.push(table([["Credits left", o.credits.toLocaleString("en")], ["Transcription left", `${o.transcribe_seconds.toLocaleString("en")} s`], ["Next top-up", o.next_reset_at || "none"]]));
     parts.push(h("h3", {}, "Keys"));
     const secrets = control.keys.filter(k => k.organisation === o.id);
-    parts.push(table((o.callers ?? []).map((c, i) => {
-      const key = secrets[i], cell = h("span", {}, c.revoked ? "revoked" : "in use");
+    parts.push(table((o.keys ?? []).map((k, i) => {
+      const key = secrets[i], cell = h("span", {}, k.revoked ? "revoked" : "in use");
       if (control.on && key) {
-        const change = patchKey(o.id, key.secret, { revoked: !c.revoked });
-        cell.append("  ", h("button", { onclick: () => act("Change the key", "PATCH", "world", change) }, c.revoked ? "Restore" : "Revoke"));
+        const change = patchKey(o.id, key.secret, { revoked: !k.revoked });
+        cell.append("  ", h("button", { onclick: () => act("Change the key", "PATCH", "world", change) }, k.revoked ? "Restore" : "Revoke"));
       }
-      return [`${c.name || c.id}`, cell];
+      return [nameIn(o, holderOf(k)) || holderOf(k), cell];
     })));
   }
   parts.push(h("h3", {}, "Scripts"));

@@ -9,6 +9,7 @@ const model = {
   violations: [],
   violationsOf: new Map(), // by seq of their request
   actions: [],           // calls of Script, Update, Advance and Release
+  acted: 0,              // how many there were
   rest: [],              // requests and actions that belong to no meeting
   world: { organisations: [] },
 };
@@ -16,18 +17,19 @@ const model = {
 const clockNow = () => model.live ? Date.now() + model.offset : model.now;
 
 function forgetAll() {
-  Object.assign(model, { rows: new Map(), requests: [], bySeq: new Map(), violations: [], violationsOf: new Map(), actions: [], rest: [], total: 0 });
+  Object.assign(model, { rows: new Map(), requests: [], bySeq: new Map(), violations: [], violationsOf: new Map(), actions: [], acted: 0, rest: [], total: 0 });
   axis.clear();
 }
 
 // take merges news, and returns the ids of the meetings that it touches.
 function take(news) {
   const touched = new Set();
-  model.now = news.now;
-  model.offset = news.now - Date.now();
+  model.now = Date.parse(news.now);
+  model.offset = model.now - Date.now();
   model.total = news.total;
   for (const m of news.meetings ?? []) {
     const row = rowOf(m.id);
+    for (const s of m.history) s.at = Date.parse(s.at);
     row.meeting = m;
     row.created = m.history[0].at;
     row.search = null;
@@ -51,6 +53,8 @@ function take(news) {
     }
   }
   for (const r of news.requests ?? []) {
+    r.at = Date.parse(r.at);
+    r.took /= 1e6; // from nanoseconds
     classify(r);
     addBySeq(model.requests, r);
     model.bySeq.set(r.seq, r);
@@ -62,12 +66,16 @@ function take(news) {
     if (row && r.operation === "meetings.delete" && r.status === 204) row.gone = true;
   }
   for (const a of news.actions ?? []) {
+    a.at = Date.parse(a.at);
     addAction(a);
     if (a.meeting_id) touched.add(a.meeting_id);
   }
   bound();
-  if (news.world) model.world = news.world;
-  axis.add(news.now);
+  if (news.world) {
+    model.world = news.world;
+    model.world.organisations ??= [];
+  }
+  axis.add(model.now);
   return touched;
 }
 
@@ -83,7 +91,7 @@ function rowOf(id, at = 0) {
 // addAction gives an action a place between two requests, and makes it a mark
 // of the timeline like them.
 function addAction(a) {
-  Object.assign(a, { seq: a.after + a.n / 1e9, action: true, kind: "action", took: 0, violations: [], operation: a.name });
+  Object.assign(a, { seq: a.after + ++model.acted / 1e9, action: true, kind: "action", took: 0, violations: [], operation: a.name });
   a.shown = passes(a);
   addBySeq(model.actions, a);
   axis.add(a.at);
@@ -197,7 +205,11 @@ const hasFailedMeeting = row => !!row.meeting && !row.gone && failed(row.meeting
 const stateOf = row => row.gone ? "deleted" : row.meeting ? row.meeting.status.replaceAll("_", " ") : "not there";
 const failed = status => /failed|blocked|rejected/.test(status);
 const final = status => failed(status) || status === "minutes_ready";
+const holderOf = key => key.integration_id || key.member_id;
+const nameIn = (o, id) => [...o.integrations ?? [], ...o.members ?? []].find(who => who.id === id)?.name;
 const callerName = id => {
-  for (const o of model.world.organisations) for (const c of o.callers ?? []) if (c.id === id && c.name) return `${c.name} (${id})`;
-  return id;
+  const name = model.world.organisations.map(o => nameIn(o, id)).find(name => name);
+  return name ? `${name} (${id})` : id;
 };
+// rejectionOf says why all keys of an organisation are rejected.
+const rejectionOf = o => o.suspended ? " (suspended)" : o.expired ? " (expired)" : o.api_disabled ? " (no API access)" : "";
