@@ -36,7 +36,7 @@ func (i *Inspector) Report(w io.Writer, name string, failed bool) error {
 // maxDetails is the size limit of the meetings in a report, in bytes.
 const maxDetails = 32 << 20
 
-// details yields what a click opens, by the path that the live page would ask for.
+// details yields what a click opens, by its path in the page.
 func (i *Inspector) details(of news) iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for _, r := range of.Requests {
@@ -62,9 +62,12 @@ func (i *Inspector) details(of news) iter.Seq2[string, any] {
 func (i *Inspector) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", servePage)
-	mux.HandleFunc("GET /events", i.events)
-	mux.HandleFunc("GET /requests/{seq}", func(w http.ResponseWriter, r *http.Request) {
-		seq, _ := strconv.Atoi(r.PathValue("seq"))
+	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
+		if !r.URL.Query().Has("request") {
+			i.events(w, r)
+			return
+		}
+		seq, _ := strconv.Atoi(r.URL.Query().Get("request"))
 		full, ok := i.source.Request(seq)
 		detail(w, full, ok)
 	})

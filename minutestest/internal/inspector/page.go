@@ -59,7 +59,7 @@ func hash(text string) string {
 }
 
 // servePage responds with the live page. It asks for its data at the path "events" beside its own,
-// and for details at "requests/{seq}" and "meetings/{id}".
+// and for details at "events?request={seq}" and "meetings/{id}".
 func servePage(w http.ResponseWriter, _ *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
@@ -72,8 +72,8 @@ func servePage(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, head+tail)
 }
 
-// write writes the page as one file that needs no server. Details are what a click opens, by the
-// path that the live page would ask for.
+// write writes the page as one file that needs no server. Details are what a click opens, by its
+// path in the page.
 func write(w io.Writer, state any, details iter.Seq2[string, any]) error {
 	out := bufio.NewWriter(w)
 	_, _ = out.WriteString(head)
