@@ -16,13 +16,7 @@
 // and is deleted at the end. If a delete fails, the run creates no more and names the meeting. A
 // run that is killed leaves its meetings for the next run to delete, so do not start two at a time.
 //
-// A proxy such as Prism compares each response with the OpenAPI document, too. Start it, and run
-// the checks with MINUTES_CONFORMANCE_BASE_URL=http://127.0.0.1:4010:
-//
-//	npx @stoplight/prism-cli proxy -p 4010 docs/openapi.yaml https://…
-//
 // The checks use net/http and not the Client, so that both cannot share a mistake. A difference
-// from the API reference is an error. Where the reference is silent, the fake follows a decision
-// (D1 to D25 in package minutestest): a real service that decides otherwise is no error, so the
-// test logs the difference.
+// from the API reference is an error. Where the reference is silent, the Client and the fake assume
+// something, so the test only logs that a real service differs.
 package conformance

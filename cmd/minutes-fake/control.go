@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,12 +9,13 @@ import (
 	"io"
 	"maps"
 	"mime"
-	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/meeting-minutes/minutes-go/docs"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
@@ -24,26 +26,27 @@ const maxBody = 4 << 20
 // call is a request to the control API.
 type call struct {
 	*http.Request
-	p *process
-	f *fake // as the call began
+	body []byte
+	p    *process
+	f    *fake
 }
 
 // endpoints are what the control API does. A result is written as JSON, and nil as 204.
 var endpoints = map[string]func(call) (any, error){
 	"GET /health": call.health, "POST /reset": call.reset,
-	"GET /world": call.world, "PUT /world": call.putWorld, "PATCH /world": call.patchWorld,
-	"GET /scripts": call.scripts, "POST /scripts": call.addScript, "DELETE /scripts": call.removeScripts,
-	"GET /faults": call.faults, "POST /faults": call.addFault, "DELETE /faults": call.removeFaults,
-	"GET /meetings": call.meetings, "POST /meetings": call.addMeetings,
-	"GET /meetings/{id}": call.meeting, "DELETE /meetings/{id}": call.deleteMeeting, "POST /meetings/{id}/advance": call.advance,
-	"GET /clock": call.clock, "POST /clock": call.advanceClock,
+	"GET /world": call.world, "PUT /world": with(call.putWorld), "PATCH /world": with(call.patchWorld),
+	"GET /scripts": call.scripts, "POST /scripts": with(call.addScript), "DELETE /scripts": call.removeScripts,
+	"GET /faults": call.faults, "POST /faults": with(call.addFault), "DELETE /faults": call.removeFaults,
+	"GET /meetings": call.meetings, "POST /meetings": with(call.addMeetings),
+	"GET /meetings/{id}": call.meeting, "DELETE /meetings/{id}": call.deleteMeeting, "POST /meetings/{id}/advance": with(call.advance),
+	"GET /clock": call.clock, "POST /clock": with(call.advanceClock),
 	"GET /requests": call.requests, "GET /violations": call.violations,
 }
 
 // parameters are those that the endpoints take.
 var parameters = map[string][]string{"/faults": {"id"}, "/meetings": {"title", "external_id"}, "/requests": {"operation", "after"}}
 
-// problem is an error whose status is not 400.
+// problem is an error as it is written.
 type problem struct {
 	Status  int    `json:"status"`
 	Message string `json:"message"`
@@ -51,47 +54,33 @@ type problem struct {
 
 func (p *problem) Error() string { return p.Message }
 
+// newControl returns the control API, the inspector's page included.
 func newControl(p *process) http.Handler {
 	mux := http.NewServeMux()
-	for pattern, do := range endpoints {
+	for pattern, endpoint := range endpoints {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			for name := range r.URL.Query() {
-				if !slices.Contains(parameters[r.URL.Path], name) { // since a typing error must not pass for no filter
-					respond(w, nil, fmt.Errorf("%s takes no parameter %q", r.URL.Path, name))
-					return
-				}
-			}
-			var result any
-			var err error
-			if mistake := minutestest.Try(func() { result, err = do(call{r, p, p.now()}) }); mistake != nil {
-				err = mistake
-			}
+			result, err := p.answer(endpoint, r)
 			respond(w, result, err)
 		})
 	}
-	page := func(w http.ResponseWriter, r *http.Request) {
-		f := p.now()
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		defer context.AfterFunc(f.closed, cancel)() // then the page asks the next fake for events
-		f.Inspector().ServeHTTP(w, r.WithContext(ctx))
-	}
-	mux.HandleFunc("GET /events", page)
-	mux.HandleFunc("GET /requests/{seq}", page) // for the page alone
-	mux.HandleFunc("GET /openapi.json", serveDocument)
+	mux.HandleFunc("GET /events", p.inspector)
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(docs.Control)
+	})
 	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = p.now().Report(w)
+		_ = p.fake.Load().Report(w)
+	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("Accept"), "text/html") {
+			p.inspector(w, r)
+			return
+		}
+		respond(w, object{"control_api_of": p.baseURL, "endpoints": slices.Sorted(maps.Keys(endpoints))}, nil)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path != "/" || r.Method != http.MethodGet:
-			respond(w, nil, &problem{http.StatusNotFound, fmt.Sprintf("the control API has no %s %s; GET /openapi.json describes it, and the service is at %s", r.Method, r.URL.Path, p.baseURL)})
-		case strings.Contains(r.Header.Get("Accept"), "text/html"):
-			page(w, r)
-		default:
-			respond(w, map[string]any{"control_api_of": p.baseURL, "endpoints": slices.Sorted(maps.Keys(endpoints))}, nil)
-		}
+		respond(w, nil, &problem{http.StatusNotFound, fmt.Sprintf("the control API has no %s %s; GET /openapi.json describes it, and the service is at %s", r.Method, r.URL.Path, p.baseURL)})
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Minutes-Fake", "control")
@@ -106,13 +95,53 @@ func newControl(p *process) http.Handler {
 	})
 }
 
+// answer runs an endpoint when it is its turn.
+func (p *process) answer(endpoint func(call) (any, error), r *http.Request) (result any, err error) {
+	for name := range r.URL.Query() {
+		if !slices.Contains(parameters[r.URL.Path], name) { // since a typing error must not pass for no filter
+			return nil, fmt.Errorf("%s takes no parameter %q", r.URL.Path, name)
+		}
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, &problem{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is not complete, or longer than %d bytes", maxBody)}
+	}
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	mistake := minutestest.Try(func() { result, err = endpoint(call{r, body, p, p.fake.Load()}) })
+	return result, cmp.Or(mistake, err)
+}
+
+// with passes the body to an endpoint. Unknown fields are errors; without a body, all fields are zero.
+func with[T any](endpoint func(call, T) (any, error)) func(call) (any, error) {
+	return func(c call) (any, error) {
+		var sent T
+		if len(c.body) > 0 {
+			if err := world.Decode(c.body, &sent); err != nil {
+				return nil, err
+			}
+		}
+		return endpoint(c, sent)
+	}
+}
+
+// inspector serves the page and its events until the fake is replaced. Then the page asks the next
+// one for events.
+func (p *process) inspector(w http.ResponseWriter, r *http.Request) {
+	f := p.fake.Load()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(f.ended, cancel)()
+	f.Inspector().ServeHTTP(w, r.WithContext(ctx))
+}
+
 // guard rejects what a web page in a browser on this machine may have sent, because the control API
 // has no keys: a host that may be anybody's name for this machine, another origin, and a body that
 // is no JSON, which pages may send anywhere.
 func guard(r *http.Request, control string) error {
-	host := strings.ToLower(withoutPort(r.Host))
-	_, noAddress := netip.ParseAddr(strings.Trim(host, "[]"))
-	own := noAddress == nil || host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") || isAddress(control) && host == strings.ToLower(withoutPort(control))
+	host := hostname(r.Host)
+	_, noAddress := netip.ParseAddr(host)
+	own := noAddress == nil || host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") || isAddress(control) && host == hostname(control)
 	site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
 	contentType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
@@ -126,24 +155,8 @@ func guard(r *http.Request, control string) error {
 	return nil
 }
 
-func withoutPort(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		return name
-	}
-	return host
-}
-
-// read decodes the body, in which unknown fields are errors.
-func (c call) read(into any) error {
-	data, err := io.ReadAll(c.Body)
-	if tooLong, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &problem{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d bytes", tooLong.Limit)}
-	}
-	if err != nil {
-		return fmt.Errorf("the body could not be read: %w", err)
-	}
-	return world.Decode(data, into)
-}
+// hostname returns the name of a host, without its port.
+func hostname(host string) string { return strings.ToLower((&url.URL{Host: host}).Hostname()) }
 
 func respond(w http.ResponseWriter, result any, err error) {
 	status := http.StatusOK
@@ -152,7 +165,7 @@ func respond(w http.ResponseWriter, result any, err error) {
 		if !ok {
 			p = &problem{http.StatusBadRequest, oneLine(err)}
 		}
-		status, result = p.Status, map[string]any{"problem": p}
+		status, result = p.Status, object{"problem": p}
 	}
 	if result == nil {
 		w.WriteHeader(http.StatusNoContent)

@@ -26,51 +26,40 @@ func (c call) health() (any, error) {
 func (c call) reset() (any, error) {
 	next, err := c.p.newFake(c.p.world)
 	if err == nil {
-		c.p.begin(next)
+		c.p.replace(next)
 	}
 	return nil, err
 }
 
 func (c call) scripts() (any, error) {
-	c.f.mu.Lock()
-	defer c.f.mu.Unlock()
 	return object{"scripts": some(c.f.scripts)}, nil
 }
 
-// addScript replaces the script for the same meetings. An empty one removes it.
-func (c call) addScript() (any, error) {
-	var s minutestest.Script
-	if err := c.read(&s); err != nil {
-		return nil, err
-	}
+// targetOf returns the script without what it sets. As a script, it removes the one for the same meetings.
+func targetOf(s minutestest.Script) minutestest.Script {
+	return minutestest.Script{MeetingID: s.MeetingID, ExternalID: s.ExternalID, Title: s.Title}
+}
+
+func (c call) addScript(s minutestest.Script) (any, error) {
 	quick := s
 	quick.Stages = faster(s.Stages, c.p.settings.speed)
-	c.f.mu.Lock()
-	defer c.f.mu.Unlock()
 	c.f.Script(quick)
-	empty := minutestest.Script{MeetingID: s.MeetingID, ExternalID: s.ExternalID, Title: s.Title}
-	c.f.scripts = slices.DeleteFunc(c.f.scripts, func(old minutestest.Script) bool {
-		return old.MeetingID == s.MeetingID && old.ExternalID == s.ExternalID && old.Title == s.Title
-	})
-	if s != empty {
+	c.f.scripts = slices.DeleteFunc(c.f.scripts, func(old minutestest.Script) bool { return targetOf(old) == targetOf(s) })
+	if s != targetOf(s) {
 		c.f.scripts = append(c.f.scripts, s)
 	}
 	return s, nil
 }
 
 func (c call) removeScripts() (any, error) {
-	c.f.mu.Lock()
-	defer c.f.mu.Unlock()
-	for _, s := range c.f.scripts { // an empty script removes the one for the same meetings
-		c.f.Script(minutestest.Script{MeetingID: s.MeetingID, ExternalID: s.ExternalID, Title: s.Title})
+	for _, s := range c.f.scripts {
+		c.f.Script(targetOf(s))
 	}
 	c.f.scripts = nil
 	return nil, nil
 }
 
 func (c call) faults() (any, error) {
-	c.f.mu.Lock()
-	defer c.f.mu.Unlock()
 	list := make([]fault, len(c.f.faults))
 	for i, t := range c.f.faults {
 		list[i] = *t
@@ -79,19 +68,14 @@ func (c call) faults() (any, error) {
 	return object{"faults": list}, nil
 }
 
-func (c call) addFault() (any, error) {
-	t := &fault{}
-	if err := c.read(&t.faultSpec); err != nil {
-		return nil, err
-	}
+func (c call) addFault(spec faultSpec) (any, error) {
+	t := &fault{faultSpec: spec}
 	if len(t.Faults) == 0 {
 		return nil, errors.New("faults: at least one expected")
 	}
 	if t.From < 0 || t.To < t.From || t.To == t.From && t.To > 0 {
 		return nil, errors.New("to: a later time than from expected")
 	}
-	c.f.mu.Lock()
-	defer c.f.mu.Unlock()
 	t.injection = c.f.Inject(t.Match, t.Faults...)
 	c.f.added++
 	t.ID = fmt.Sprintf("flt_%d", c.f.added)
@@ -107,8 +91,6 @@ func (c call) addFault() (any, error) {
 
 func (c call) removeFaults() (any, error) {
 	id := c.URL.Query().Get("id")
-	c.f.mu.Lock()
-	defer c.f.mu.Unlock()
 	before := len(c.f.faults)
 	c.f.faults = slices.DeleteFunc(c.f.faults, func(t *fault) bool {
 		if id != "" && id != t.ID {
@@ -130,14 +112,12 @@ func (c call) meetings() (any, error) {
 	}))}, nil
 }
 
-func (c call) addMeetings() (any, error) {
-	var sent struct {
-		Organisation string `json:"organisation"`
-		minutestest.WorldMeeting
-	}
-	if err := c.read(&sent); err != nil {
-		return nil, err
-	}
+type meetingSpec struct {
+	Organisation string `json:"organisation"`
+	minutestest.WorldMeeting
+}
+
+func (c call) addMeetings(sent meetingSpec) (any, error) {
 	return object{"ids": c.f.AddMeetings(cmp.Or(sent.Organisation, c.f.World().Organisations[0].ID), sent.WorldMeeting)}, nil
 }
 
@@ -157,17 +137,13 @@ func (c call) deleteMeeting() (any, error) {
 	return nil, nil
 }
 
-func (c call) advance() (any, error) {
-	var to struct {
-		Until minutes.Status `json:"until"`
-	}
+type statusSpec struct {
+	Until minutes.Status `json:"until"`
+}
+
+func (c call) advance(to statusSpec) (any, error) {
 	if _, err := c.meeting(); err != nil {
 		return nil, err
-	}
-	if c.ContentLength != 0 {
-		if err := c.read(&to); err != nil {
-			return nil, err
-		}
 	}
 	if err := minutestest.Try(func() { c.f.Advance(c.PathValue("id"), to.Until) }); err != nil {
 		return nil, &problem{http.StatusConflict, err.Error()}
@@ -176,25 +152,19 @@ func (c call) advance() (any, error) {
 }
 
 func (c call) clock() (any, error) {
-	c.f.mu.Lock()
-	defer c.f.mu.Unlock()
 	return object{"now": c.f.Now(), "ahead": c.f.ahead.String()}, nil
 }
 
-func (c call) advanceClock() (any, error) {
-	var by struct {
-		Advance world.Duration `json:"advance"`
-	}
-	if err := c.read(&by); err != nil {
-		return nil, err
-	}
+type clockSpec struct {
+	Advance world.Duration `json:"advance"`
+}
+
+func (c call) advanceClock(by clockSpec) (any, error) {
 	if by.Advance <= 0 {
 		return nil, errors.New(`advance: a duration over 0 expected, such as "168h"`)
 	}
-	c.f.mu.Lock()
 	c.f.ahead += time.Duration(by.Advance)
 	c.f.AdvanceClock(time.Duration(by.Advance))
-	c.f.mu.Unlock()
 	return c.clock()
 }
 

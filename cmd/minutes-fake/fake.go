@@ -3,8 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"slices"
-	"strings"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -15,15 +14,14 @@ import (
 // fake is the service from one reset to the next, with what the control API has added to it.
 type fake struct {
 	*minutestest.Server
-	closed context.Context // done when the fake is replaced
-	end    func()
+	ended context.Context // done when the fake is replaced
+	end   func()
 
-	mu      sync.Mutex
 	faults  []*fault
 	added   int // faults, also those that were removed
 	scripts []minutestest.Script
-	seen    map[string]bool // names of meetings that requests were about
 	ahead   time.Duration
+	seen    sync.Map // names of meetings that requests were about
 }
 
 // fault is a fault as the control API shows it.
@@ -46,30 +44,43 @@ type faultSpec struct {
 }
 
 // newFake returns a fake with a world.
-func (p *process) newFake(w minutestest.World) (f *fake, err error) {
-	f = &fake{seen: map[string]bool{}}
-	f.closed, f.end = context.WithCancel(context.Background())
+func (p *process) newFake(w minutestest.World) (*fake, error) {
 	if len(w.Organisations) == 0 {
 		return nil, errNoOrganisation
 	}
 	usual := minutestest.DefaultWorld().Stages
-	w.Stages = minutestest.Stages{Prepare: cmp.Or(w.Stages.Prepare, usual.Prepare), Transcribe: cmp.Or(w.Stages.Transcribe, usual.Transcribe), Write: cmp.Or(w.Stages.Write, usual.Write)}
-	w.Stages = faster(w.Stages, p.settings.speed)
-	requests := newRequestLog(p.settings.log, p.lines)
+	w.Stages = faster(minutestest.Stages{
+		Prepare:    cmp.Or(w.Stages.Prepare, usual.Prepare),
+		Transcribe: cmp.Or(w.Stages.Transcribe, usual.Transcribe),
+		Write:      cmp.Or(w.Stages.Write, usual.Write),
+	}, p.settings.speed)
+	f := &fake{}
+	f.ended, f.end = context.WithCancel(context.Background())
+	requests := slog.New(p.settings.logHandler(p.lines))
 	options := append(p.settings.options(), minutestest.WithWorld(w), minutestest.WithLog(func(r minutestest.Request) {
 		f.see(r.MeetingID)
-		logRequest(requests, r)
+		// No secrets: of a URL the path alone, and nothing of headers and bodies.
+		requests.Info("request", "method", r.Method, "path", r.Path, "status", r.Status, "took", r.Took,
+			"operation", r.Operation, "caller", r.Caller, "code", r.Code, "request_id", r.RequestID, "fault", r.Fault)
 	}))
-	err = minutestest.Try(func() { f.Server = minutestest.New(options...) })
-	return f, err
+	return f, minutestest.Try(func() { f.Server = minutestest.New(options...) })
+}
+
+// faster divides stages by speed. A stage that is left out stays so.
+func faster(s minutestest.Stages, speed float64) minutestest.Stages {
+	for _, d := range []*time.Duration{&s.Prepare, &s.Transcribe, &s.Write} {
+		if *d > 0 {
+			*d = max(time.Duration(float64(*d)/speed), 1)
+		}
+	}
+	return s
 }
 
 // see remembers the names of a meeting, because a script for it was of use even if it is deleted.
 func (f *fake) see(meetingID string) {
 	if m, ok := f.Meeting(meetingID); ok {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.seen["title "+m.Title], f.seen["external_id "+m.ExternalID] = true, true
+		f.seen.Store("title "+m.Title, true)
+		f.seen.Store("external_id "+m.ExternalID, true)
 	}
 }
 
@@ -78,22 +89,14 @@ func (f *fake) useless() (faults, scripts []string) {
 	for _, text := range f.UnusedFaults() {
 		faults = append(faults, text+`: correct its match, or set "optional": true`)
 	}
-	unmatched := f.UnmatchedScripts()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, s := range unmatched {
-		if name := cmp.Or(strings.TrimSuffix("title "+s.Title, "title "), "external_id "+s.ExternalID); !f.seen[name] {
+	for _, s := range f.UnmatchedScripts() {
+		name := "title " + s.Title
+		if s.Title == "" {
+			name = "external_id " + s.ExternalID
+		}
+		if _, seen := f.seen.Load(name); !seen {
 			scripts = append(scripts, "no meeting matched the script for "+name)
 		}
 	}
 	return faults, scripts
-}
-
-// complaints returns what -strict minds.
-func (f *fake) complaints() (list []string) {
-	for _, v := range f.Violations() {
-		list = append(list, v.String())
-	}
-	faults, scripts := f.useless()
-	return slices.Concat(list, faults, scripts)
 }

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -66,7 +67,7 @@ type settings struct {
 
 	speed             float64
 	seed              uint64
-	edgeLimit         int
+	edgeLimit         uint
 	minPollInterval   time.Duration
 	withoutAudit      string
 	printEnv, version bool
@@ -83,13 +84,12 @@ const (
 func (s *settings) flags() *flag.FlagSet {
 	set := flag.NewFlagSet("minutes-fake", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
-	set.Usage = func() {}
 	set.StringVar(&s.addr, "addr", loopback+":8080", "serve on this `address`; port 0 means any free port")
 	set.StringVar(&s.control, "control", controlNext, "serve the control API on this `address`; next means the port after the service's, off switches it off")
 	set.StringVar(&s.world, "world", "", "start with the world in this JSON `file` instead of a small default one")
 	set.Float64Var(&s.speed, "speed", 1, "shorten the stages of meetings by the factor `n`")
 	set.Uint64Var(&s.seed, "seed", 0, "repeat ids and cursors in each run with the same `number`; 0 means none")
-	set.IntVar(&s.edgeLimit, "edge-limit", 0, "reject more than `n` requests per second and key with a bare 429; 0 means no limit")
+	set.UintVar(&s.edgeLimit, "edge-limit", 0, "reject more than `n` requests per second and key with a bare 429; 0 means no limit")
 	set.StringVar(&s.log, "log", "text", "log each request on stderr in this `form`: text, json or none")
 	set.BoolVar(&s.printEnv, "print-env", false, "print the variables to set, one per line, and nothing else")
 	set.StringVar(&s.envFile, "env-file", "", "write the variables to this `file` when ready, and remove it at exit")
@@ -114,8 +114,6 @@ func parse(args []string) (settings, error) {
 		return s, fmt.Errorf("-speed %v: a number over 0 expected", s.speed)
 	case s.minPollInterval <= 0:
 		return s, fmt.Errorf("-min-poll-interval %s: a duration over 0 expected", s.minPollInterval)
-	case s.edgeLimit < 0:
-		return s, fmt.Errorf("-edge-limit %d: no negative number expected", s.edgeLimit)
 	case !slices.Contains([]string{"text", "json", "none"}, s.log):
 		return s, fmt.Errorf("-log %q: text, json or none expected", s.log)
 	case s.control != controlNext && s.control != controlOff && !isAddress(s.control):
@@ -133,18 +131,29 @@ func isAddress(s string) bool {
 
 // options are the settings that the fake itself has.
 func (s *settings) options() []minutestest.Option {
-	list := []minutestest.Option{minutestest.WithMinPollInterval(s.minPollInterval), minutestest.WithSeed(s.seed), minutestest.WithEdgeLimit(s.edgeLimit)}
-	if s.withoutAudit == "all" {
-		return append(list, minutestest.WithoutAudit())
+	list := []minutestest.Option{minutestest.WithMinPollInterval(s.minPollInterval), minutestest.WithSeed(s.seed), minutestest.WithEdgeLimit(int(s.edgeLimit))}
+	var kinds []minutestest.ViolationKind // without any, the audit is off
+	switch s.withoutAudit {
+	case "":
+		return list
+	case "all":
+	default:
+		for kind := range strings.SplitSeq(s.withoutAudit, ",") {
+			kinds = append(kinds, minutestest.ViolationKind(kind))
+		}
 	}
-	var kinds []minutestest.ViolationKind
-	for kind := range strings.FieldsFuncSeq(s.withoutAudit, func(r rune) bool { return r == ',' }) {
-		kinds = append(kinds, minutestest.ViolationKind(kind))
+	return append(list, minutestest.WithoutAudit(kinds...))
+}
+
+// logHandler writes the log of requests.
+func (s *settings) logHandler(w io.Writer) slog.Handler {
+	switch s.log {
+	case "json":
+		return slog.NewJSONHandler(w, nil)
+	case "text":
+		return slog.NewTextHandler(w, nil)
 	}
-	if kinds != nil {
-		list = append(list, minutestest.WithoutAudit(kinds...))
-	}
-	return list
+	return slog.DiscardHandler
 }
 
 func help() string {

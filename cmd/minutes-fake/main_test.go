@@ -135,7 +135,7 @@ func (p *program) meeting(title string) string {
 func TestRun_RejectsInvalidFlags(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"-nope": "not defined", "serve": "unexpected argument", "-speed 0": "-speed 0", "-speed NaN": "-speed NaN", "-edge-limit -1": "-edge-limit -1",
+		"-nope": "not defined", "serve": "unexpected argument", "-speed 0": "-speed 0", "-speed NaN": "-speed NaN", "-edge-limit -1": "-edge-limit",
 		"-min-poll-interval 0s": "-min-poll-interval 0s", "-log xml": "-log", "-addr 8080": "-addr", "-control 8081": "-control",
 	} {
 		var out, wrong strings.Builder
@@ -165,7 +165,7 @@ func TestRun_FailsWithInvalidWorldsAndSettings(t *testing.T) {
 		"-world /none":   "minutes-fake: -world: open /none: no such file or directory\n",
 		"-without-audit nothing -addr 127.0.0.1:0": "nothing",
 		"-env-file " + t.TempDir():                 "is no file",
-		"-addr 192.0.2.1:1 -control off":           "minutes-fake: -addr 192.0.2.1:1: bind: cannot assign requested address\n",
+		"-addr 192.0.2.1:1 -control off":           "minutes-fake: -addr: listen tcp 192.0.2.1:1: bind: cannot assign requested address\n",
 	} {
 		var wrong strings.Builder
 		assert.Equal(t, exitFailed, run(t.Context(), strings.Fields(args), io.Discard, &wrong), args)

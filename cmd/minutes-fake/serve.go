@@ -11,17 +11,15 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
-
-// grace is how long requests under way may take when the program stops.
-const grace = 2 * time.Second
 
 // process is the program while it serves.
 type process struct {
@@ -33,14 +31,15 @@ type process struct {
 	servers             []*http.Server
 	baseURL, controlURL string
 
-	mu    sync.Mutex
-	fake  *fake
-	found int // violations, and faults and scripts without use, before the last reset
+	fake  atomic.Pointer[fake] // that serves at present
+	turn  sync.Mutex           // of requests to the control API, so that each sees the whole effect of the one before it
+	found int                  // what -strict minds, of the fakes that have ended
 }
 
 // serve serves until ctx is done. It returns how much there was that -strict minds.
 func serve(ctx context.Context, s settings, stdout, stderr io.Writer) (found int, err error) {
-	p := &process{settings: s, began: time.Now(), world: minutestest.DefaultWorld()}
+	p := &process{settings: s, began: time.Now(), world: minutestest.DefaultWorld(), lines: newLossyWriter(stderr)}
+	defer p.lines.finish()
 	if s.world != "" {
 		if p.world, err = loadWorld(s.world); err != nil {
 			return 0, err
@@ -52,64 +51,55 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) (found int
 		}
 		defer func() { _ = removeEnvFile(s.envFile) }()
 	}
-	p.lines = newLossyWriter(stderr)
-	defer p.lines.finish()
-	if p.fake, err = p.newFake(p.world); err != nil {
+	first, err := p.newFake(p.world)
+	if err != nil {
 		return 0, err
 	}
-	defer p.shutdown()
-	if err := p.listen(); err != nil {
-		return 0, err
+	p.fake.Store(first)
+	if err = p.listen(); err == nil {
+		err = p.announce(stdout)
 	}
-	if err := p.announce(stdout); err != nil {
-		return 0, err
+	if err == nil {
+		<-ctx.Done()
 	}
-	<-ctx.Done()
 	p.shutdown()
-	return p.begin(nil), nil
+	p.conclude(p.fake.Load())
+	return p.found, err
 }
 
-// now returns the fake that serves at present.
-func (p *process) now() *fake {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.fake
-}
+// replace makes next the fake that serves. This is a reset, because everything that a reset removes
+// belongs to a fake.
+func (p *process) replace(next *fake) { p.conclude(p.fake.Swap(next)) }
 
-// begin replaces the fake, unless next is nil, and returns how much -strict has found so far.
-// Everything that a reset removes belongs to a fake, so a new one is a reset.
-func (p *process) begin(next *fake) (found int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	old := p.fake
-	for _, text := range old.complaints() {
-		p.found++
-		if p.settings.strict {
-			fmt.Fprintf(p.lines, "minutes-fake: %s\n", text)
-		}
+// conclude ends a fake, and counts what -strict minds.
+func (p *process) conclude(f *fake) {
+	faults, scripts := f.useless()
+	complaints := slices.Concat(faults, scripts)
+	for _, v := range f.Violations() {
+		complaints = append(complaints, v.String())
 	}
-	if next != nil {
-		p.fake = next
+	p.found += len(complaints)
+	if p.settings.strict && len(complaints) > 0 { // in one piece, of which no line can be dropped
+		fmt.Fprintf(p.lines, "minutes-fake: %s\n", strings.Join(complaints, "\nminutes-fake: "))
 	}
-	old.end()
-	_ = old.Close()
-	return p.found
+	f.end()
+	_ = f.Close()
 }
 
 // listen starts the service, and the control API unless that is off.
 func (p *process) listen() error {
-	listener, err := listen("-addr", p.settings.addr)
+	listener, err := net.Listen("tcp", p.settings.addr)
 	if err != nil {
-		return err
+		return fmt.Errorf("-addr: %w", err)
 	}
 	p.baseURL = p.start(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.now().Handler().ServeHTTP(w, r)
+		p.fake.Load().Handler().ServeHTTP(w, r)
 	}))
 	if p.settings.control == controlOff {
 		return nil
 	}
-	if listener, err = listenControl(p.settings.control, listener); err != nil {
-		return err
+	if listener, err = p.listenControl(listener.Addr().(*net.TCPAddr).Port + 1); err != nil {
+		return fmt.Errorf("-control: %w", err)
 	}
 	p.controlURL = p.start(listener, newControl(p))
 	return nil
@@ -122,7 +112,6 @@ func (p *process) start(l net.Listener, h http.Handler) string {
 		DisableGeneralOptionsHandler: true, // since "OPTIONS *" is a path like others
 		ErrorLog:                     log.New(io.Discard, "", 0),
 		ReadHeaderTimeout:            10 * time.Second,
-		IdleTimeout:                  2 * time.Minute,
 	}
 	p.servers = append(p.servers, server)
 	go func() { _ = server.Serve(l) }()
@@ -133,57 +122,68 @@ func (p *process) start(l net.Listener, h http.Handler) string {
 	return "http://" + addr.String()
 }
 
-func listen(name, addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		err = op.Err // without the address, which the message has already
+// listenControl listens for the control API. With controlNext that is on the loopback port next, or
+// on any other if that one is taken.
+func (p *process) listenControl(next int) (net.Listener, error) {
+	if p.settings.control != controlNext {
+		return net.Listen("tcp", p.settings.control)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", name, addr, err)
-	}
-	return l, nil
-}
-
-// listenControl listens on addr. With controlNext that is the loopback port after the service's, or
-// any other if that one is taken.
-func listenControl(addr string, service net.Listener) (net.Listener, error) {
-	if addr != controlNext {
-		return listen("-control", addr)
-	}
-	port := service.Addr().(*net.TCPAddr).Port + 1
-	if l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port))); err == nil {
+	if l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(next))); err == nil {
 		return l, nil
 	}
-	return listen("-control", net.JoinHostPort(loopback, "0"))
+	return net.Listen("tcp", loopback+":0")
 }
 
 // announce says that the program is ready, and where.
 func (p *process) announce(stdout io.Writer) error {
-	key := p.fake.Key()
+	key := p.fake.Load().Key()
 	for _, o := range p.world.Organisations {
 		for _, k := range o.Keys {
 			key = cmp.Or(key, k.Secret) // the first, if none has every scope
 		}
 	}
-	env := environment(key, p.baseURL, p.controlURL)
-	if p.settings.envFile != "" {
-		if err := writeEnvFile(p.settings.envFile, env); err != nil {
-			return fmt.Errorf("-env-file %s: %w", p.settings.envFile, err)
+	env := []string{"MINUTES_BASE_URL=" + p.baseURL, "MINUTES_API_KEY=" + key}
+	if p.controlURL != "" {
+		env = append(env, "MINUTES_CONTROL_URL="+p.controlURL)
+	}
+	text := strings.Join(env, "\n") + "\n"
+	if path := p.settings.envFile; path != "" {
+		err := os.WriteFile(path+".tmp", []byte(text), 0o600) // for the owner only, because it holds a key
+		if err == nil {
+			err = os.Rename(path+".tmp", path) // so that nobody reads half of it
+		}
+		if err != nil {
+			return fmt.Errorf("-env-file: %w", err)
 		}
 	}
 	if p.settings.printEnv {
-		_, _ = io.WriteString(stdout, strings.Join(env, "\n")+"\n") // in one piece, for programs that wait for it
+		_, _ = io.WriteString(stdout, text) // in one piece, for programs that wait for it
 	} else {
-		banner(stdout, p.world, env, p.baseURL, p.controlURL)
+		p.banner(stdout, env)
 	}
 	return nil
 }
 
+// banner prints the addresses of the service and the keys that it accepts.
+func (p *process) banner(w io.Writer, env []string) {
+	fmt.Fprintf(w, "The Meeting Minutes Service, in memory.\n\n  service  %s\n", p.baseURL)
+	if p.controlURL != "" {
+		fmt.Fprintf(w, "  control  %s  (a page, in a browser)\n", p.controlURL)
+	}
+	for _, o := range p.world.Organisations {
+		fmt.Fprintf(w, "\nKeys of %s\n\n", cmp.Or(o.Name, o.ID))
+		for _, k := range o.Keys {
+			fmt.Fprintf(w, "  %-9s %s\n", k.Secret, k.MemberID+k.IntegrationID)
+		}
+	}
+	fmt.Fprintf(w, "\nexport %s\n", strings.Join(env, " "))
+}
+
 // shutdown lets requests under way finish, but not for long.
 func (p *process) shutdown() {
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	p.now().end() // since the inspector's events never finish
+	p.fake.Load().end() // since the inspector's events never finish
 	for _, server := range p.servers {
 		if server.Shutdown(ctx) != nil {
 			_ = server.Close()
@@ -193,33 +193,11 @@ func (p *process) shutdown() {
 
 // removeEnvFile removes a file, but nothing that is no file.
 func removeEnvFile(path string) error {
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err == nil && !info.Mode().IsRegular():
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("-env-file %s: this is no file", path)
-	case err == nil:
-		err = os.Remove(path)
 	}
-	if err != nil {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("-env-file: %w", err)
 	}
 	return nil
-}
-
-// writeEnvFile writes the variables in one step, and for the owner only, because they hold a key.
-func writeEnvFile(path string, env []string) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".minutes-fake-*")
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(strings.Join(env, "\n") + "\n")
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
-	}
-	return err
 }

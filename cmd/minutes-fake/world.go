@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/meeting-minutes/minutes-go/minutestest"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
@@ -15,24 +14,16 @@ import (
 
 func (c call) world() (any, error) { return c.f.World(), nil }
 
-func (c call) putWorld() (any, error) {
-	var sent minutestest.World
-	if err := c.read(&sent); err != nil {
-		return nil, err
-	}
+func (c call) putWorld(sent minutestest.World) (any, error) {
 	next, err := c.p.newFake(sent)
 	if err != nil {
 		return nil, err
 	}
-	c.p.begin(next)
+	c.p.replace(next)
 	return next.World(), nil
 }
 
-func (c call) patchWorld() (any, error) {
-	var patch object
-	if err := c.read(&patch); err != nil {
-		return nil, err
-	}
+func (c call) patchWorld(patch object) (any, error) {
 	c.f.UpdateWorld(func(w *minutestest.World) error {
 		var before object
 		text, _ := json.Marshal(w)
@@ -108,14 +99,4 @@ func loadWorld(path string) (minutestest.World, error) {
 		return w, fmt.Errorf("-world %s: %s", path, strings.TrimPrefix(oneLine(err), "world: "))
 	}
 	return w, nil
-}
-
-// faster divides stages by speed. A stage that is left out stays so.
-func faster(s minutestest.Stages, speed float64) minutestest.Stages {
-	for _, d := range []*time.Duration{&s.Prepare, &s.Transcribe, &s.Write} {
-		if *d > 0 {
-			*d = max(time.Duration(float64(*d)/speed), 1)
-		}
-	}
-	return s
 }

@@ -4,7 +4,10 @@ package main
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"flag"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -37,24 +40,23 @@ func main() {
 
 // serve works until ctx is done.
 func serve(ctx context.Context, stop func()) error {
-	t, err := openTable(ctx, *dir, *lease)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = t.db.Close() }() // every change has been committed
 	client, err := newClient(minutes.WithRateLimit(share(*limit, *instances)), minutes.WithLogger(slog.Default()))
 	if err != nil {
 		return err
 	}
+	in, err := open(ctx, *dir, *lease, client)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.db.Close() }() // every change has been committed
 	listener, err := net.Listen("tcp", *addr)
 	if err != nil {
 		return err
 	}
 	slog.Info("serving", "addr", listener.Addr().String())
-	w := &worker{table: t, client: client}
-	server := &http.Server{Handler: routes(w), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: routes(in), ReadHeaderTimeout: 10 * time.Second}
 	go func() { slog.Info("no longer serving", "reason", server.Serve(listener)); stop() }()
-	w.run(ctx)
+	in.run(ctx)
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	return server.Shutdown(grace) // requests in progress may finish
@@ -76,4 +78,57 @@ func newClient(opts ...minutes.Option) (*minutes.Client, error) {
 	srv := minutestest.New()
 	srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}}) // the first poll finds the minutes
 	return srv.Client(opts...), nil
+}
+
+func routes(in *instance) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT /recordings/{name}", in.put)
+	mux.HandleFunc("GET /recordings/{name}", func(w http.ResponseWriter, r *http.Request) { in.show(w, r, nil) })
+	return mux
+}
+
+// put takes a recording. When it responds, the job survives the instance. A name that is known changes nothing, unless its
+// job has failed: then this is another attempt.
+func (in *instance) put(w http.ResponseWriter, r *http.Request) {
+	var known bool
+	err := in.db.QueryRowContext(r.Context(), `SELECT EXISTS (SELECT * FROM jobs WHERE name = ? AND state != 'failed')`, r.PathValue("name")).Scan(&known)
+	if err == nil && !known {
+		err = in.add(r.Context(), r.PathValue("name"), r.Body)
+	}
+	in.show(w, r, err)
+}
+
+// add stores a recording and its job.
+func (in *instance) add(ctx context.Context, name string, body io.Reader) error {
+	f, err := os.CreateTemp(in.dir, "incoming-")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, io.LimitReader(body, minutes.MaxRecordingSize+1)) // Process rejects a recording that is too large
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), in.path(name))
+	}
+	if err == nil {
+		_, err = in.db.ExecContext(ctx, `INSERT INTO jobs (name) VALUES (?)
+			ON CONFLICT DO UPDATE SET state = 'queued', due = 0 WHERE state = 'failed'`, name)
+	}
+	_ = os.Remove(f.Name()) // which has gone unless something failed
+	return err
+}
+
+// show responds with a job: its state, and its minutes or its last problem.
+func (in *instance) show(w http.ResponseWriter, r *http.Request, err error) {
+	var text []byte
+	if err == nil {
+		err = in.db.QueryRowContext(r.Context(), `SELECT json_object('state', state, 'text', text) FROM jobs WHERE name = ?`, r.PathValue("name")).Scan(&text)
+	}
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		http.NotFound(w, r)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(text) // the user may have closed the connection
+	}
 }

@@ -64,7 +64,7 @@ func hash(text string) string {
 }
 
 // servePage responds with the live page. It asks for its data at the path "events" beside its own,
-// and for details at "requests/{seq}" and "meetings/{id}".
+// and for details at "events?request={seq}" and "meetings/{id}".
 func servePage(w http.ResponseWriter, _ *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
@@ -75,7 +75,7 @@ func servePage(w http.ResponseWriter, _ *http.Request) {
 }
 
 // write writes the page as one file that needs no server. Details are what a click opens, by the
-// path that the live page would ask for.
+// path in the page.
 func write(w io.Writer, state any, details iter.Seq2[string, any]) error {
 	out := bufio.NewWriter(w)
 	_, _ = out.WriteString(head + `<script type="application/json" id="state">`)
@@ -127,7 +127,7 @@ func (i *Inspector) Report(w io.Writer, name string, failed bool) error {
 	return write(w, all, i.details(all))
 }
 
-// details yields what a click opens, by the path that the live page would ask for.
+// details yields what a click opens, by its path in the page.
 func (i *Inspector) details(of news) iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for seq, full := range i.source.Requests() {
@@ -147,10 +147,13 @@ func (i *Inspector) details(of news) iter.Seq2[string, any] {
 func (i *Inspector) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", servePage)
-	mux.HandleFunc("GET /events", i.events)
-	mux.HandleFunc("GET /requests/{seq}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
+		if !r.URL.Query().Has("request") {
+			i.events(w, r)
+			return
+		}
 		for seq, full := range i.source.Requests() {
-			if strconv.Itoa(seq) == r.PathValue("seq") {
+			if strconv.Itoa(seq) == r.URL.Query().Get("request") {
 				detail(w, full, true)
 				return
 			}

@@ -192,12 +192,12 @@ func TestInspector_ServesPage(t *testing.T) {
 		status int
 		holds  string
 	}{
-		"/":               {200, "<!DOCTYPE html>"},
-		"/meetings/" + id: {200, `"title":"Weekly"`},
-		"/meetings/mtg_0": {404, "not kept"},
-		"/requests/1":     {200, `"meetings.create"`},
-		"/requests/2":     {404, "not kept"},
-		"/requests/x":     {404, "not kept"},
+		"/":                 {200, "<!DOCTYPE html>"},
+		"/meetings/" + id:   {200, `"title":"Weekly"`},
+		"/meetings/mtg_0":   {404, "not kept"},
+		"/events?request=1": {200, `"meetings.create"`},
+		"/events?request=2": {404, "not kept"},
+		"/events?request=x": {404, "not kept"},
 	} {
 		w := httptest.NewRecorder()
 		s.Inspector().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))

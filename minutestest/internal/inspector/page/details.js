@@ -5,7 +5,8 @@ const detail = { path: "", again: null };
 async function get(path) {
   if (model.live) {
     const [list, ...rest] = path.split("/"); // an id is whatever a client has sent
-    const response = await fetch(rest.length ? `${list}/${encodeURIComponent(rest.join("/"))}` : list);
+    const item = encodeURIComponent(rest.join("/"));
+    const response = await fetch(!item ? list : list === "requests" ? `events?request=${item}` : `${list}/${item}`);
     if (!response.ok) throw new Error(response.status === 404 ? "no longer kept" : `status ${response.status}`);
     return response.json();
   }
