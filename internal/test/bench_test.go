@@ -1,13 +1,11 @@
 package test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -78,7 +76,6 @@ func measure(b *testing.B, ours, raw func()) {
 	}{{"ours", ours}, {"raw", raw}} {
 		b.Run(side.name, func(b *testing.B) {
 			b.ReportAllocs()
-			side.work() // opens the connection
 			for b.Loop() {
 				side.work()
 			}
@@ -96,57 +93,18 @@ var benchMeeting = func() string {
 	return fmt.Sprintf(m, strings.Repeat("w", 500-len(m)+len("%s")))
 }()
 
-// fixed is a response that is always the same.
+// fixed is a transport that always gives the same response, without a network, so that only the client's cost is measured.
 type fixed struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// RoundTrip returns the response without a network.
 func (c fixed) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: c.status, Header: c.header, Request: req,
 		Body: io.NopCloser(strings.NewReader(c.body)), ContentLength: int64(len(c.body)),
 	}, nil
-}
-
-// listen serves the response over loopback without allocating, so that only the
-// client's allocations are counted.
-func (c fixed) listen(b *testing.B) (base string) {
-	var reply strings.Builder
-	fmt.Fprintf(&reply, "HTTP/1.1 %d %s\r\nContent-Length: %d\r\n", c.status, http.StatusText(c.status), len(c.body))
-	require.NoError(b, c.header.Write(&reply))
-	reply.WriteString("\r\n" + c.body)
-	bytes := []byte(reply.String())
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(b, err)
-	b.Cleanup(func() { _ = l.Close() })
-	serve := func(conn net.Conn) {
-		defer conn.Close()
-		in := bufio.NewReader(conn)
-		for {
-			line, err := in.ReadSlice('\n')
-			if err != nil {
-				return
-			}
-			if len(line) == len("\r\n") { // its end: it has no body
-				if _, err := conn.Write(bytes); err != nil {
-					return
-				}
-			}
-		}
-	}
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serve(conn)
-		}
-	}()
-	return "http://" + l.Addr().String()
 }
 
 const benchHost = "https://api.example.com"
@@ -155,9 +113,8 @@ const benchKey = "key_0123456789abcdef"
 
 // ourClient has its retries, its limit on a try's time, and a limiter that lets
 // everything pass.
-func ourClient(b *testing.B, base string, transport http.RoundTripper, opts ...minutes.Option) *minutes.Client {
-	opts = append([]minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRateLimit(1e9, 1e9)}, opts...)
-	c, err := minutes.New(base, benchKey, opts...)
+func ourClient(b *testing.B, transport http.RoundTripper) *minutes.Client {
+	c, err := minutes.New(benchHost, benchKey, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRateLimit(1e9, 1e9))
 	require.NoError(b, err)
 	return c
 }
@@ -170,9 +127,8 @@ var jsonHeader = http.Header{"Content-Type": {"application/json; charset=utf-8"}
 
 // BenchmarkGetOne gets a meeting of 500 bytes.
 func BenchmarkGetOne(b *testing.B) {
-	base, transport := fixed{200, jsonHeader, benchMeeting}.listen(b), &http.Transport{}
-	defer transport.CloseIdleConnections()
-	c, raw, ctx := ourClient(b, base, transport), rawClient(base, transport), b.Context()
+	transport := fixed{200, jsonHeader, benchMeeting}
+	c, raw, ctx := ourClient(b, transport), rawClient(benchHost, transport), b.Context()
 	check := func(m *minutes.Meeting, err error) {
 		if err != nil || m.Date != "2026-11-20" {
 			b.Fatal(m, err)
@@ -187,10 +143,9 @@ func BenchmarkGetOne(b *testing.B) {
 
 // BenchmarkError decodes an error response with details into a typed error.
 func BenchmarkError(b *testing.B) {
-	base, transport := fixed{409, jsonHeader, `{"error":{"code":"MINUTES_NOT_READY","message":"The minutes are not ready yet.",` +
-		`"request_id":"req_0123456789abcdef","details":{"status":"transcribing"}}}`}.listen(b), &http.Transport{}
-	defer transport.CloseIdleConnections()
-	c, raw, ctx := ourClient(b, base, transport), rawClient(base, transport), b.Context()
+	transport := fixed{409, jsonHeader, `{"error":{"code":"MINUTES_NOT_READY","message":"The minutes are not ready yet.",` +
+		`"request_id":"req_0123456789abcdef","details":{"status":"transcribing"}}}`}
+	c, raw, ctx := ourClient(b, transport), rawClient(benchHost, transport), b.Context()
 	measure(b, func() {
 		_, err := c.Meetings.Get(ctx, benchID)
 		if e, ok := errors.AsType[*minutes.Error](err); !ok || e.Code != minutes.ErrMinutesNotReady {
@@ -218,7 +173,7 @@ func BenchmarkListAll(b *testing.B) {
 		page, _ := strconv.Atoi(req.URL.Query().Get("cursor"))
 		return fixed{200, jsonHeader, pages[page]}.RoundTrip(req)
 	})
-	c, raw, ctx := ourClient(b, benchHost, transport), rawClient(benchHost, transport), b.Context()
+	c, raw, ctx := ourClient(b, transport), rawClient(benchHost, transport), b.Context()
 	check := func(read int, err error) {
 		if read != n || err != nil {
 			b.Fatal(read, err)
