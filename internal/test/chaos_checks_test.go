@@ -220,18 +220,3 @@ func (c *chaos) checkWait(s *step, id string, until minutes.Status, m *minutes.M
 		c.deviation("%s: %v", s.name, err)
 	}
 }
-
-// checkStatuses checks what OnStatus received: statuses of the meeting, in order, each once.
-func (c *chaos) checkStatuses(s *step, id string, seen []minutes.Status) {
-	state, there := c.srv.Meeting(id)
-	at := 0
-	for _, status := range seen {
-		for at < len(state.History) && state.History[at].Status != status {
-			at++
-		}
-		at++
-	}
-	if there && at > len(state.History) {
-		c.deviation("%s: OnStatus received %v of %v", s.name, seen, state.History)
-	}
-}

@@ -9,14 +9,11 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
@@ -31,29 +28,18 @@ import (
 //	MINUTES_CHAOS_SEED=4711 MINUTES_CHAOS_RUNS=1 go test …           # one seed, with its requests
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	runs := testbase.Many(400, 20)
+	first, runs := 0, testbase.Many(400, 20)
 	if testbase.UnderRace {
 		runs = testbase.Many(40, 10)
 	}
-	first := number(t, "MINUTES_CHAOS_SEED", 0)
-	for seed := first; seed < first+number(t, "MINUTES_CHAOS_RUNS", runs); seed++ {
+	_, _ = fmt.Sscan(os.Getenv("MINUTES_CHAOS_SEED"), &first)
+	_, _ = fmt.Sscan(os.Getenv("MINUTES_CHAOS_RUNS"), &runs)
+	for seed := first; seed < first+runs; seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { newChaos(t, uint64(seed)).run() })
 		})
 	}
-}
-
-// number returns the number in a variable of the environment.
-func number(t *testing.T, name string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	require.NoError(t, err, name)
-	return n
 }
 
 // chaos is one run.
