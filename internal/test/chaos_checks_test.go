@@ -136,7 +136,7 @@ func (c *chaos) checkError(s *step, err error) {
 func (c *chaos) checkGaveUp(s *step, err error) {
 	c.checkError(s, err)
 	ended := s.ctx.Err()
-	if !c.rivals && !s.troubled && (ended == nil || !errors.Is(err, ended)) {
+	if !c.rivals && !s.is(&s.troubled) && (ended == nil || !errors.Is(err, ended)) {
 		c.deviation("%s failed without a fault: %v", s.name, err)
 	}
 }

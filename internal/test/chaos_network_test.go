@@ -47,7 +47,14 @@ func (c *chaos) step(ctx context.Context, name string, rnd *rand.Rand) *step {
 	return s
 }
 
-// note updates or reads the step, if there is one.
+// is reads a field of the step.
+func (s *step) is(field *bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return *field
+}
+
+// note updates the step, if there is one.
 func (s *step) note(change func()) {
 	if s != nil {
 		s.mu.Lock()

@@ -73,7 +73,7 @@ type knowledge struct {
 	audio   minutes.Source
 	size    int64
 	sum     string
-	alive   map[string]bool // by id; false: deleted, or maybe not
+	alive   map[string]bool // by id; false: deleted
 	orphans int             // meetings that may exist, but whose id no caller got
 }
 
