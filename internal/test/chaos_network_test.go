@@ -94,16 +94,25 @@ var errDead = errors.New("the process is dead")
 func (w *network) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	w.left--
-	dying, dead := w.die != nil && w.left == 0, w.die != nil && w.left < 0
+	dies, dead := w.die != nil && w.left == 0, w.die != nil && w.left < 0
 	w.mu.Unlock()
 	switch {
-	case dead || dying && w.when == beforeIt:
+	case !dies && !dead:
+		return w.pass(req)
+	case dead || w.when == beforeIt:
 		closeBody(req)
-		if dying {
-			w.die()
-		}
-		return nil, errDead
-	case dying && w.when == midway && req.Body != nil:
+	default:
+		w.last(req)
+	}
+	if dies {
+		w.die()
+	}
+	return nil, errDead
+}
+
+// last sends the request at which the process dies, or a part of it.
+func (w *network) last(req *http.Request) {
+	if w.when == midway && req.Body != nil {
 		whole := req.Body
 		req = req.Clone(req.Context())
 		req.Body = struct {
@@ -111,15 +120,9 @@ func (w *network) RoundTrip(req *http.Request) (*http.Response, error) {
 			io.Closer
 		}{io.LimitReader(whole, req.ContentLength/2), whole}
 	}
-	resp, err := w.pass(req)
-	if dying {
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-		w.die()
-		return nil, errDead
+	if resp, err := w.pass(req); err == nil {
+		_ = resp.Body.Close()
 	}
-	return resp, err
 }
 
 func closeBody(req *http.Request) {
