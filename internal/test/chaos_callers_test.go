@@ -35,12 +35,14 @@ func (c *chaos) callByCall(who string, rnd *rand.Rand) {
 		own := rand.New(rand.NewPCG(rnd.Uint64(), 1))
 		others.Go(func() { c.waiter(ctx, client, m.ID, own) })
 	}
+	var uploads sync.WaitGroup
 	rival := c.rivals && rnd.IntN(3) == 0
 	if rival {
 		own := rand.New(rand.NewPCG(rnd.Uint64(), 2))
-		others.Go(func() { c.upload(client, m.ID, known, own, true) })
+		uploads.Go(func() { c.upload(client, m.ID, known, own, true) })
 	}
 	c.upload(client, m.ID, known, rnd, rival)
+	uploads.Wait()
 	switch rnd.IntN(4) {
 	case 0:
 		time.Sleep(testkit.UpTo(rnd, 10*time.Minute))
