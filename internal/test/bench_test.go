@@ -1,29 +1,20 @@
 package test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
-	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
 // The benchmarks compare with net/http and encoding/json, used as a careful
@@ -77,51 +68,19 @@ func (c *byHand) do(ctx context.Context, method, path string, into any) error {
 	return json.Unmarshal(body, into)
 }
 
-// beside measures ours as the benchmark's work, and alternates it with raw. It
-// reports the cost of raw, and the ratio of ours to raw: the median over the
-// rounds, since a shared machine has slow moments. If prepare is not nil,
-// beside calls it before each round of n times and does not measure it.
-func beside(b *testing.B, prepare func(n int), ours, raw func()) {
-	const turn = 32
-	var (
-		before, after  runtime.MemStats
-		objects, bytes uint64
-		rawTime        time.Duration
-		ratios         []float64
-	)
-	b.ReportAllocs()
-	for done, n := -1, 1; done < b.N; done, n = done+n, min(turn, b.N-done-n) {
-		b.StopTimer()
-		if prepare != nil {
-			prepare(n)
-		}
-		runtime.ReadMemStats(&before)
-		start := time.Now()
-		for range n {
-			raw()
-		}
-		tookRaw := time.Since(start)
-		runtime.ReadMemStats(&after)
-		if done >= 0 {
-			objects += after.Mallocs - before.Mallocs
-			bytes += after.TotalAlloc - before.TotalAlloc
-			rawTime += tookRaw
-			b.StartTimer()
-		}
-		start = time.Now()
-		for range n {
-			ours()
-		}
-		if took := time.Since(start); done >= 0 {
-			ratios = append(ratios, float64(took)/float64(tookRaw))
-		}
+// measure runs both as sub-benchmarks, so that their allocations and times can be compared.
+func measure(b *testing.B, ours, raw func()) {
+	for _, side := range []struct {
+		name string
+		work func()
+	}{{"ours", ours}, {"raw", raw}} {
+		b.Run(side.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				side.work()
+			}
+		})
 	}
-	b.StopTimer()
-	slices.Sort(ratios)
-	b.ReportMetric(ratios[len(ratios)/2], "x-raw-time")
-	b.ReportMetric(float64(rawTime.Nanoseconds())/float64(b.N), "raw-ns/op")
-	b.ReportMetric(float64(objects)/float64(b.N), "raw-allocs/op")
-	b.ReportMetric(float64(bytes)/float64(b.N), "raw-B/op")
 }
 
 const benchID = "mtg_0123456789abcdefghij"
@@ -134,21 +93,13 @@ var benchMeeting = func() string {
 	return fmt.Sprintf(m, strings.Repeat("w", 500-len(m)+len("%s")))
 }()
 
-// fixed is a response that is always the same.
+// fixed is a transport that always gives the same response, without a network, so that only the client's cost is measured.
 type fixed struct {
 	status int
 	header http.Header
 	body   string
 }
 
-func (c fixed) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	maps.Copy(w.Header(), c.header)
-	w.WriteHeader(c.status)
-	_, _ = io.WriteString(w, c.body)
-}
-
-// RoundTrip returns the response without a network, so that only the client's
-// cost is measured.
 func (c fixed) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: c.status, Header: c.header, Request: req,
@@ -156,72 +107,14 @@ func (c fixed) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// listen serves the response over loopback without allocating, so that only the
-// client's allocations are counted.
-func (c fixed) listen(b *testing.B) (base string) {
-	var reply strings.Builder
-	fmt.Fprintf(&reply, "HTTP/1.1 %d %s\r\nContent-Length: %d\r\n", c.status, http.StatusText(c.status), len(c.body))
-	require.NoError(b, c.header.Write(&reply))
-	reply.WriteString("\r\n" + c.body)
-	bytes := []byte(reply.String())
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(b, err)
-	b.Cleanup(func() { _ = l.Close() })
-	serve := func(conn net.Conn) {
-		defer conn.Close()
-		in := bufio.NewReader(conn)
-		for {
-			line, err := in.ReadSlice('\n')
-			if err != nil {
-				return
-			}
-			if len(line) == len("\r\n") { // its end: it has no body
-				if _, err := conn.Write(bytes); err != nil {
-					return
-				}
-			}
-		}
-	}
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serve(conn)
-		}
-	}()
-	return "http://" + l.Addr().String()
-}
-
 const benchHost = "https://api.example.com"
-
-// networks are the ways between a benchmark's client and its service: none at
-// all, a socket, and a socket with net/http behind it in the same process.
-var networks = []struct {
-	name string
-	to   func(b *testing.B, c fixed) (base string, transport http.RoundTripper)
-}{
-	{"stub", func(_ *testing.B, c fixed) (string, http.RoundTripper) { return benchHost, c }},
-	{"socket", func(b *testing.B, c fixed) (string, http.RoundTripper) {
-		t := &http.Transport{}
-		b.Cleanup(t.CloseIdleConnections)
-		return c.listen(b), t
-	}},
-	{"httptest", func(b *testing.B, c fixed) (string, http.RoundTripper) {
-		srv := httptest.NewServer(c)
-		b.Cleanup(srv.Close)
-		return srv.URL, srv.Client().Transport
-	}},
-}
 
 const benchKey = "key_0123456789abcdef"
 
 // ourClient has its retries, its limit on a try's time, and a limiter that lets
 // everything pass.
-func ourClient(b *testing.B, base string, transport http.RoundTripper, opts ...minutes.Option) *minutes.Client {
-	opts = append([]minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRateLimit(1e9, 1e9)}, opts...)
-	c, err := minutes.New(base, benchKey, opts...)
+func ourClient(b *testing.B, transport http.RoundTripper) *minutes.Client {
+	c, err := minutes.New(benchHost, benchKey, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRateLimit(1e9, 1e9))
 	require.NoError(b, err)
 	return c
 }
@@ -234,117 +127,38 @@ var jsonHeader = http.Header{"Content-Type": {"application/json; charset=utf-8"}
 
 // BenchmarkGetOne gets a meeting of 500 bytes.
 func BenchmarkGetOne(b *testing.B) {
-	for _, network := range networks {
-		b.Run(network.name, func(b *testing.B) {
-			base, transport := network.to(b, fixed{200, jsonHeader, benchMeeting})
-			c, raw, ctx := ourClient(b, base, transport), rawClient(base, transport), b.Context()
-			check := func(m *minutes.Meeting, err error) {
-				if err != nil || m.Date != "2026-11-20" {
-					b.Fatal(m, err)
-				}
-			}
-			beside(b, nil,
-				func() { check(c.Meetings.Get(ctx, benchID)) },
-				func() {
-					m := new(minutes.Meeting)
-					err := raw.do(ctx, http.MethodGet, "/v1/meetings/"+benchID, m)
-					check(m, err)
-				})
-		})
-	}
-}
-
-// BenchmarkError decodes an error response into a typed error.
-func BenchmarkError(b *testing.B) {
-	for _, refusal := range []struct {
-		name  string
-		reply fixed
-		is    minutes.ErrorCode
-	}{
-		{"409 with details", fixed{409, jsonHeader, `{"error":{"code":"MINUTES_NOT_READY","message":"The minutes are not ready yet.",` +
-			`"request_id":"req_0123456789abcdef","details":{"status":"transcribing"}}}`}, minutes.ErrMinutesNotReady},
-		{"bare 429", fixed{429, http.Header{"Retry-After": {"7"}}, ""}, minutes.ErrRateLimited},
-	} {
-		for _, network := range networks[:2] {
-			b.Run(refusal.name+"/"+network.name, func(b *testing.B) {
-				base, transport := network.to(b, refusal.reply)
-				raw, ctx := rawClient(base, transport), b.Context()
-				var clients []*minutes.Client // a 429 cools a Client down: one for each
-				beside(b, func(n int) {
-					clients = clients[:0]
-					for range n {
-						clients = append(clients, ourClient(b, base, transport, minutes.WithMaxRetries(0)))
-					}
-				}, func() {
-					c := clients[0]
-					clients = clients[1:]
-					_, err := c.Meetings.Get(ctx, benchID)
-					if e, ok := errors.AsType[*minutes.Error](err); !ok || e.Code != refusal.is {
-						b.Fatal(err)
-					}
-				}, func() {
-					if raw.do(ctx, http.MethodGet, "/v1/meetings/"+benchID, new(minutes.Meeting)) == nil {
-						b.Fatal("no error")
-					}
-				})
-			})
+	transport := fixed{200, jsonHeader, benchMeeting}
+	c, raw, ctx := ourClient(b, transport), rawClient(benchHost, transport), b.Context()
+	check := func(m *minutes.Meeting, err error) {
+		if err != nil || m.Date != "2026-11-20" {
+			b.Fatal(m, err)
 		}
 	}
-	b.Run("storage 403/stub", benchmarkStorageError)
-}
-
-// benchmarkStorageError uploads to a store that rejects uploads. For either
-// side it takes two requests: one for the URL, and the PUT.
-func benchmarkStorageError(b *testing.B) {
-	const target = `{"upload_url":"https://storage.example.com/recordings/` + benchID + `?X-Amz-Credential=AKIDEXAMPLE&` +
-		`X-Amz-Signature=0123456789abcdef0123456789abcdef","expires_in":900,"method":"PUT"}`
-	const refusal = `<?xml version="1.0" encoding="UTF-8"?>
-<Error><Code>SignatureDoesNotMatch</Code><Message>The signature does not match.</Message><Resource>/recordings/` + benchID +
-		`</Resource><RequestId>17C4A2B8E0D1F3A5</RequestId></Error>`
-	xmlHeader := http.Header{"Content-Type": {"application/xml"}}
-	transport := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-		if req.Method == http.MethodPut {
-			return fixed{403, xmlHeader, refusal}.RoundTrip(req)
-		}
-		return fixed{200, jsonHeader, target}.RoundTrip(req)
+	measure(b, func() { check(c.Meetings.Get(ctx, benchID)) }, func() {
+		m := new(minutes.Meeting)
+		err := raw.do(ctx, http.MethodGet, "/v1/meetings/"+benchID, m)
+		check(m, err)
 	})
-	c, raw := ourClient(b, benchHost, transport), rawClient(benchHost, transport)
-	source, ctx := testkit.Audio(10), b.Context()
-	rec, err := source(ctx)
-	require.NoError(b, err)
-	beside(b, nil, func() {
-		err := c.Meetings.Upload(ctx, benchID, source, nil)
-		if e, ok := errors.AsType[*minutes.StorageError](err); !ok || e.Code != "SignatureDoesNotMatch" {
+}
+
+// BenchmarkError decodes an error response with details into a typed error.
+func BenchmarkError(b *testing.B) {
+	transport := fixed{409, jsonHeader, `{"error":{"code":"MINUTES_NOT_READY","message":"The minutes are not ready yet.",` +
+		`"request_id":"req_0123456789abcdef","details":{"status":"transcribing"}}}`}
+	c, raw, ctx := ourClient(b, transport), rawClient(benchHost, transport), b.Context()
+	measure(b, func() {
+		_, err := c.Meetings.Get(ctx, benchID)
+		if e, ok := errors.AsType[*minutes.Error](err); !ok || e.Code != minutes.ErrMinutesNotReady {
 			b.Fatal(err)
 		}
 	}, func() {
-		var t minutes.UploadTarget
-		if err := raw.do(ctx, http.MethodPost, "/v1/meetings/"+benchID+"/upload-url", &t); err != nil {
-			b.Fatal(err)
-		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodPut, t.UploadURL.Reveal(), io.NewSectionReader(rec.Audio, 0, rec.Size))
-		if err != nil {
-			b.Fatal(err)
-		}
-		req.ContentLength = rec.Size
-		req.Header.Set("Content-Type", rec.ContentType)
-		req.Header.Set("Expect", "100-continue")
-		resp, err := raw.http.Do(req)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer resp.Body.Close()
-		var refused struct {
-			Code, Message string
-			RequestID     string `xml:"RequestId"`
-		}
-		if err := xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&refused); err != nil || refused.Code == "" {
-			b.Fatal(err)
+		if raw.do(ctx, http.MethodGet, "/v1/meetings/"+benchID, new(minutes.Meeting)) == nil {
+			b.Fatal("no error")
 		}
 	})
 }
 
-// BenchmarkListAll lists 10,000 meetings in pages of 50.
+// BenchmarkListAll lists 10,000 meetings in pages of 50. B/op and allocs/op are of all of them.
 func BenchmarkListAll(b *testing.B) {
 	const n, perPage = 10_000, 50
 	pages := make([]string, n/perPage)
@@ -355,134 +169,33 @@ func BenchmarkListAll(b *testing.B) {
 		}
 		pages[i] = `{"meetings":[` + strings.Repeat(benchMeeting+",", perPage-1) + benchMeeting + `],"next_cursor":"` + next + `"}`
 	}
-	requests := 0
 	transport := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-		requests++
 		page, _ := strconv.Atoi(req.URL.Query().Get("cursor"))
 		return fixed{200, jsonHeader, pages[page]}.RoundTrip(req)
 	})
-	c, raw, ctx := ourClient(b, benchHost, transport), rawClient(benchHost, transport), b.Context()
-	list := func(each func(read int) bool) {
+	c, raw, ctx := ourClient(b, transport), rawClient(benchHost, transport), b.Context()
+	check := func(read int, err error) {
+		if read != n || err != nil {
+			b.Fatal(read, err)
+		}
+	}
+	measure(b, func() {
 		read := 0
 		for _, err := range c.Meetings.All(ctx, nil) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if read++; !each(read) {
-				return
-			}
+			read++
 		}
-		if read != n {
-			b.Fatal(read)
-		}
-	}
-	ours := func() { list(func(int) bool { return true }) }
-	beside(b, nil, ours, func() {
+		check(read, nil)
+	}, func() {
 		read, cursor := 0, ""
 		for more := true; more; more = cursor != "" {
 			var page minutes.MeetingPage
-			if err := raw.do(ctx, http.MethodGet, "/v1/meetings?limit=50&cursor="+cursor, &page); err != nil {
-				b.Fatal(err)
-			}
+			check(n, raw.do(ctx, http.MethodGet, "/v1/meetings?limit=50&cursor="+cursor, &page))
 			read += len(page.Meetings)
 			cursor = page.NextCursor
 		}
-		if read != n {
-			b.Fatal(read)
-		}
+		check(read, nil)
 	})
-
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	ours()
-	runtime.ReadMemStats(&after)
-	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/n, "allocs/item")
-	b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/n, "B/item")
-
-	requests = 0
-	list(func(read int) bool { return read < perPage })
-	b.ReportMetric(float64(requests), "requests-of-a-stopped-loop")
-
-	inUse := func() int64 {
-		runtime.GC()
-		runtime.GC() // pools empty in two
-		runtime.ReadMemStats(&after)
-		return int64(after.HeapAlloc)
-	}
-	idle, most := inUse(), int64(0)
-	list(func(read int) bool {
-		if read%1025 == 0 {
-			most = max(most, inUse())
-		}
-		return true
-	})
-	b.ReportMetric(float64(most-idle), "live-B")
-}
-
-// BenchmarkUnknownFields shows why no type of the package keeps unknown fields:
-// with encoding/json, each way to find them costs allocations for every
-// meeting, even if there are none. A hand-written JSON reader would avoid that,
-// but is not worth its lines. Client.Do returns such fields.
-func BenchmarkUnknownFields(b *testing.B) {
-	const perPage = 50
-	page := []byte(`{"meetings":[` + strings.Repeat(benchMeeting+",", perPage-1) + benchMeeting + `]}`)
-	for name, decode := range map[string]func() (meetings int, err error){
-		"none": func() (int, error) {
-			var p minutes.MeetingPage
-			err := json.Unmarshal(page, &p)
-			return len(p.Meetings), err
-		},
-		"method": func() (int, error) {
-			var p struct{ Meetings []*hooked }
-			err := json.Unmarshal(page, &p)
-			return len(p.Meetings), err
-		},
-		"method-and-map": func() (int, error) {
-			var p struct{ Meetings []*mapped }
-			err := json.Unmarshal(page, &p)
-			return len(p.Meetings), err
-		},
-		"second-pass": func() (int, error) {
-			var p minutes.MeetingPage
-			if err := json.Unmarshal(page, &p); err != nil {
-				return 0, err
-			}
-			var all struct{ Meetings []map[string]json.RawMessage }
-			err := json.Unmarshal(page, &all)
-			return len(p.Meetings), err
-		},
-	} {
-		b.Run(name, func(b *testing.B) {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			for b.Loop() {
-				if n, err := decode(); err != nil || n != perPage {
-					b.Fatal(n, err)
-				}
-			}
-			runtime.ReadMemStats(&after)
-			b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(b.N*perPage), "allocs/item")
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*perPage), "ns/item")
-		})
-	}
-}
-
-// hooked has a method that could search for unknown fields, and does not.
-type hooked struct{ plain }
-
-type plain minutes.Meeting
-
-func (m *hooked) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &m.plain) }
-
-// mapped searches for them.
-type mapped struct {
-	plain
-	Extra map[string]json.RawMessage
-}
-
-func (m *mapped) UnmarshalJSON(data []byte) error {
-	if err := json.Unmarshal(data, &m.plain); err != nil {
-		return err
-	}
-	return json.Unmarshal(data, &m.Extra)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,80 +15,78 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// maxCalls is how often a caller repeats a call before the test fails. Outages last
-// for minutes.
+// maxCalls is how often a caller repeats a call before the test fails. Outages last for minutes.
 const maxCalls = 30
 
 // callByCall takes a meeting through its life call by call.
 func (c *chaos) callByCall(who string, rnd *rand.Rand) {
 	known := c.name(who, rnd)
-	at := rnd.IntN(2)
-	client := c.clients[at]
+	client := c.clients[rnd.IntN(2)]
 	c.script(rnd, minutestest.Script{Title: who + ".0"})
 	m := c.create(client, who, known, rnd, rnd.IntN(2) == 0)
 	if m == nil {
 		return
 	}
-	var waiters sync.WaitGroup
-	defer waiters.Wait()
+	var others sync.WaitGroup
+	defer others.Wait()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for range rnd.IntN(4) {
 		own := rand.New(rand.NewPCG(rnd.Uint64(), 1))
-		waiters.Go(func() { c.waiter(ctx, at, m.ID, own) })
+		others.Go(func() { c.waiter(ctx, client, m.ID, own) })
 	}
-	c.uploadOnceOrTwice(client, m.ID, known, rnd)
+	var uploads sync.WaitGroup
+	rival := c.rivals && rnd.IntN(3) == 0
+	if rival {
+		own := rand.New(rand.NewPCG(rnd.Uint64(), 2))
+		uploads.Go(func() { c.upload(client, m.ID, known, own, true) })
+	}
+	c.upload(client, m.ID, known, rnd, rival)
+	uploads.Wait()
 	switch rnd.IntN(4) {
 	case 0:
 		time.Sleep(testkit.UpTo(rnd, 10*time.Minute))
-		c.delete(client, m.ID, known, rnd)
-		return
+		c.note(func() { known.alive[m.ID] = false })
+		if !c.srv.Delete(m.ID) {
+			c.deviation("%s is gone", m.ID)
+		}
 	case 1:
 		time.Sleep(testkit.UpTo(rnd, 10*time.Minute))
 		cancel() // whoever still waits
-		return
-	}
-	c.waiter(ctx, at, m.ID, rnd)
-	state, ok := c.srv.Meeting(m.ID)
-	if ok && state.Status == minutes.StatusMinutesReady {
-		c.fetch(client, m.ID, rnd)
+	default:
+		c.waiter(ctx, client, m.ID, rnd)
 	}
 }
 
-// create creates one meeting. If a caller without an external id loses the response,
-// it creates another meeting.
+// create creates one meeting. If a caller without an external id loses the response, it creates another meeting.
 func (c *chaos) create(client *minutes.Client, who string, known *knowledge, rnd *rand.Rand, referenced bool) *minutes.Meeting {
 	for n := range maxCalls {
 		p := &minutes.MeetingCreateParams{Title: fmt.Sprint(who, ".", n), Date: "2026-11-20"}
 		if referenced {
-			p.Title, p.ExternalID = who+".0", who
+			p = params(who)
 		}
 		s := c.step(context.Background(), "Create "+p.Title, rnd)
 		m, created, err := client.Meetings.Create(s.ctx, p)
 		if err != nil {
 			c.checkGaveUp(s, err)
-			if !referenced && s.mayHaveTakenEffect() {
-				c.orphan(known)
-			}
-			if m != nil || created {
-				c.deviation("%s: returned a value and an error", s.name)
+			if !referenced && s.is(&s.unknown) {
+				c.note(func() { known.orphans++ })
 			}
 			time.Sleep(time.Minute)
 			continue
 		}
-		c.knows(known, m.ID, true)
+		c.note(func() { known.alive[m.ID] = true })
+		if created {
+			c.note(func() { c.created[m.ID]++ })
+		}
 		state, ok := c.srv.Meeting(m.ID)
 		switch {
 		case !ok:
 			c.deviation("%s: %s does not exist", s.name, m.ID)
 		case state.Title != p.Title || state.ExternalID != p.ExternalID || m.Title != p.Title || m.ExternalID != p.ExternalID:
 			c.deviation("%s: got another meeting: %+v", s.name, m)
-		case created:
-			c.made(m.ID)
-		case !referenced:
-			c.deviation("%s: not created, though it has no external id", s.name)
-		case n == 0 && !s.mayHaveTakenEffect():
-			c.deviation("%s: not created, though no earlier attempt reached the service", s.name)
+		case !created && (!referenced || n == 0 && !s.is(&s.unknown)):
+			c.deviation("%s: not created, though no earlier request may have created it", s.name)
 		}
 		return m
 	}
@@ -95,52 +94,30 @@ func (c *chaos) create(client *minutes.Client, who string, known *knowledge, rnd
 	return nil
 }
 
-// uploadOnceOrTwice uploads the recording with one caller, or with two at the same time.
-func (c *chaos) uploadOnceOrTwice(client *minutes.Client, id string, known *knowledge, rnd *rand.Rand) {
-	uploaders := 1
-	if c.rivals && rnd.IntN(3) == 0 {
-		uploaders = 2
-	}
-	var group sync.WaitGroup
-	for range uploaders {
-		own := rand.New(rand.NewPCG(rnd.Uint64(), 2))
-		group.Go(func() { c.upload(client, id, known, own, uploaders > 1) })
-	}
-	group.Wait()
+func params(who string) *minutes.MeetingCreateParams {
+	return &minutes.MeetingCreateParams{Title: who + ".0", Date: "2026-11-20", ExternalID: who}
 }
 
 // upload uploads as a careful caller does, until the audio has arrived.
 func (c *chaos) upload(client *minutes.Client, id string, known *knowledge, rnd *rand.Rand, rival bool) {
 	for range maxCalls {
 		s := c.step(context.Background(), "Upload "+id, rnd)
-		opts := &minutes.UploadOptions{}
-		if rnd.IntN(2) == 0 {
-			var last int64
-			opts.Progress = func(sent, total int64) {
-				if sent > total || sent < last && sent > 32<<10 {
-					c.deviation("%s: progress went from %d to %d of %d", s.name, last, sent, total)
-				}
-				last = sent
-			}
-		}
-		err := client.Meetings.Upload(s.ctx, id, known.audio, opts)
-		state, ok := c.srv.Meeting(id)
-		there := ok && state.Audio != nil
+		err := client.Meetings.Upload(s.ctx, id, known.audio, nil)
+		state, _ := c.srv.Meeting(id)
+		there := state.Audio != nil
 		if err == nil {
 			if !there {
 				c.deviation("%s: returned nil, but the audio is missing", s.name)
 			}
 			return
 		}
-		late := s.any(func(t *attempt) bool { return t.late && t.op == minutes.OpUpload })
-		if rejected, ok := errors.AsType[*minutes.StorageError](err); rival && there &&
-			(errors.Is(err, minutes.ErrBadRequest) || ok && rejected.StatusCode == http.StatusForbidden) {
+		rejected, stored := errors.AsType[*minutes.StorageError](err)
+		if rival && there && (errors.Is(err, minutes.ErrBadRequest) || stored && rejected.StatusCode == http.StatusForbidden) {
 			c.checkError(s, err) // the other upload was first
 			return
 		}
 		c.checkGaveUp(s, err)
-		unknown := errors.Is(err, context.DeadlineExceeded) // the poll after a lost response got no answer
-		if there && !rival && !late && !unknown {
+		if there && !rival && !s.is(&s.late) {
 			c.deviation("%s: %v, but the audio arrived", s.name, err)
 		}
 		time.Sleep(time.Minute)
@@ -151,69 +128,236 @@ func (c *chaos) upload(client *minutes.Client, id string, known *knowledge, rnd 
 	c.deviation("Upload %s: all calls failed", id)
 }
 
-// delete deletes as a careful caller does, until the meeting is gone.
-func (c *chaos) delete(client *minutes.Client, id string, known *knowledge, rnd *rand.Rand) {
+// waiter waits for a meeting: from a random time, to a random status, sometimes with a deadline.
+func (c *chaos) waiter(ctx context.Context, client *minutes.Client, id string, rnd *rand.Rand) {
+	if rnd.IntN(2) == 0 {
+		time.Sleep(testkit.UpTo(rnd, 10*time.Minute))
+	}
 	if rnd.IntN(4) == 0 {
-		s := c.step(context.Background(), "Delete of an unknown meeting", rnd)
-		if err := client.Meetings.Delete(s.ctx, "mtg_never"); err == nil && !s.mayHaveTakenEffect() {
-			c.deviation("%s: returned nil", s.name)
-		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, testkit.UpTo(rnd, 10*time.Minute))
+		defer cancel()
 	}
-	c.knows(known, id, false)
-	for range maxCalls {
-		s := c.step(context.Background(), "Delete "+id, rnd)
-		err := client.Meetings.Delete(s.ctx, id)
-		_, there := c.srv.Meeting(id)
-		if err == nil {
-			if there {
-				c.deviation("%s: returned nil, but the meeting exists", s.name)
-			}
-			s = c.step(context.Background(), "Wait for the deleted "+id, rnd)
-			if m, err := client.Meetings.Wait(s.ctx, id, &minutes.WaitOptions{Until: minutes.StatusCreated}); !errors.Is(err, minutes.ErrNotFound) {
-				c.deviation("%s: %v, %v", s.name, m, err)
-			}
-			return
-		}
-		if errors.Is(err, minutes.ErrNotFound) {
-			c.deviation("%s: %v, but nobody else deleted it", s.name, err)
-		}
-		c.checkGaveUp(s, err)
-		if !there && !s.mayHaveTakenEffect() {
-			c.deviation("%s: %v, but the meeting is gone", s.name, err)
-		}
-		time.Sleep(time.Minute) // for late requests
-		if _, there := c.srv.Meeting(id); !there {
-			return
-		}
+	until := minutes.StatusMinutesReady
+	if rnd.IntN(2) == 0 {
+		until = happyPath[1+rnd.IntN(5)]
 	}
-	c.deviation("Delete %s: all calls failed", id)
+	s := c.step(ctx, fmt.Sprint("Wait ", id, " until ", until), rnd)
+	m, err := client.Meetings.Wait(s.ctx, id, &minutes.WaitOptions{Until: until})
+	c.checkWait(s, id, until, m, err)
 }
 
-// fetch reads minutes and transcript.
-func (c *chaos) fetch(client *minutes.Client, id string, rnd *rand.Rand) {
-	s := c.step(context.Background(), "Minutes "+id, rnd)
-	got, err := client.Meetings.Minutes(s.ctx, id, minutes.FormatMarkdown)
-	if err != nil {
-		c.checkGaveUp(s, err)
+// process runs a whole job with one or two workers. Their processes die at any point, and start again.
+func (c *chaos) process(who string, rnd *rand.Rand) {
+	known := c.name(who, rnd)
+	c.script(rnd, minutestest.Script{ExternalID: who})
+	workers := 1
+	if c.rivals {
+		workers += rnd.IntN(2)
+	}
+	var wg sync.WaitGroup
+	for worker := range workers {
+		own := rand.New(rand.NewPCG(rnd.Uint64(), 3))
+		wg.Go(func() {
+			id := "" // of the meeting, if the next process knows it
+			for range maxCalls {
+				r, done := c.processOnce(worker, who, id, known, own)
+				if done {
+					return
+				}
+				if id = ""; own.IntN(2) == 0 {
+					id = r.MeetingID
+				}
+				time.Sleep(testkit.UpTo(own, 5*time.Minute))
+			}
+			c.deviation("Process %s: all calls failed", who)
+		})
+	}
+	wg.Wait()
+	// A last call, without faults, must find the meeting that the others created.
+	s := c.step(context.Background(), "last Process "+who, rnd)
+	r, err := c.plain.Meetings.Process(s.ctx, params(who), known.audio, nil)
+	if !c.checkResult(s, r, err) || r.Created {
+		c.deviation("%s: found no finished meeting: %v", s.name, err)
+	}
+	c.note(func() { known.alive = map[string]bool{r.MeetingID: true} })
+}
+
+// processOnce runs the job in a new process, with Resume if the process knows the meeting. It reports whether the job is done.
+// Most processes die at one of their first requests.
+func (c *chaos) processOnce(worker int, who, id string, known *knowledge, rnd *rand.Rand) (r *minutes.Result, done bool) {
+	network := c.newNetwork(rand.New(rand.NewPCG(rnd.Uint64(), 4)))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if rnd.IntN(4) > 0 {
+		network.die, network.left, network.when = cancel, 1+rnd.IntN(10), death(rnd.IntN(3))
+	}
+	client := c.srv.ClientWithKey(chaosKeys[worker], minutes.WithHTTPClient(&http.Client{Transport: network}))
+	s := c.step(ctx, "Process "+who, rnd)
+	opts := &minutes.ProcessOptions{Transcript: rnd.IntN(4) == 0, Format: minutes.FormatMarkdown}
+	var err error
+	if id == "" {
+		r, err = client.Meetings.Process(s.ctx, params(who), known.audio, opts)
 	} else {
-		c.checkMinutes(s, id, got)
+		r, err = client.Meetings.Resume(s.ctx, id, known.audio, opts)
 	}
-	s = c.step(context.Background(), "Transcript "+id, rnd)
-	text, err := client.Meetings.Transcript(s.ctx, id)
-	if state, _ := c.srv.Meeting(id); err != nil {
-		c.checkGaveUp(s, err)
-	} else if text.Text != state.Transcript {
-		c.deviation("%s differs from the service's transcript", s.name)
+	if r.Created {
+		c.note(func() { c.created[r.MeetingID]++ })
+	}
+	return r, c.checkResult(s, r, err)
+}
+
+// crashing returns a context that may end at any time, mostly early.
+func (c *chaos) crashing(rnd *rand.Rand) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	if rnd.IntN(2) == 0 {
+		within := []time.Duration{time.Second, 10 * time.Second, 2 * time.Minute, 20 * time.Minute}
+		time.AfterFunc(testkit.UpTo(rnd, within[rnd.IntN(len(within))]), cancel)
+	}
+	return ctx, cancel
+}
+
+// batch runs many jobs in one ProcessAll loop. It breaks or cancels the loop at random times and starts again until all jobs are
+// done.
+func (c *chaos) batch(who string, rnd *rand.Rand) {
+	known := map[string]*knowledge{}
+	var left []string
+	for i := range 2 + rnd.IntN(8) {
+		name := fmt.Sprint(who, "-", i)
+		known[name] = c.name(name, rnd)
+		left = append(left, name)
+		c.script(rnd, minutestest.Script{ExternalID: name})
+	}
+	for range maxCalls {
+		done := c.batchOnce(left, known, rnd)
+		// The loop that was left may still read the names.
+		left = slices.DeleteFunc(slices.Clone(left), func(name string) bool { return done[name] })
+		if len(left) == 0 {
+			return
+		}
+		time.Sleep(testkit.UpTo(rnd, 5*time.Minute))
+	}
+	c.deviation("ProcessAll: all calls failed for %v", left)
+}
+
+func (c *chaos) batchOnce(names []string, known map[string]*knowledge, rnd *rand.Rand) (done map[string]bool) {
+	ctx, cancel := c.crashing(rnd)
+	defer cancel()
+	s := c.step(ctx, "ProcessAll", rnd)
+	leaves := 1 + rnd.IntN(2*len(names)) // after so many results
+	jobs := func(yield func(minutes.Job) bool) {
+		for _, name := range names {
+			if !yield(minutes.Job{Params: params(name), Source: known[name].audio}) {
+				return
+			}
+		}
+	}
+	yielded, done := map[string]bool{}, map[string]bool{}
+	for r, err := range c.clients[rnd.IntN(2)].Meetings.ProcessAll(s.ctx, jobs, nil) {
+		if r == nil { // the loop is over
+			c.checkEnd(s, err)
+			return done
+		}
+		name := r.Params.ExternalID
+		if yielded[name] {
+			c.deviation("ProcessAll yielded %s twice", name)
+		}
+		yielded[name] = true
+		c.note(func() {
+			if r.Meeting != nil {
+				known[name].alive[r.MeetingID] = true
+			}
+			if r.Created {
+				c.created[r.MeetingID]++
+			}
+		})
+		done[name] = c.checkResult(s, r, err)
+		if len(yielded) == leaves {
+			return done
+		}
+	}
+	if ctx.Err() == nil && len(yielded) != len(names) {
+		c.deviation("ProcessAll yielded %d of %d jobs", len(yielded), len(names))
+	}
+	return done
+}
+
+// crowd waits for many meetings at once. For an hour, nobody can read the minutes of one of them.
+func (c *chaos) crowd(who string, rnd *rand.Rand) {
+	known := c.name(who, rnd)
+	var ids []string
+	for i := range 2 + rnd.IntN(40) {
+		title := fmt.Sprint(who, ".", i)
+		c.script(rnd, minutestest.Script{Title: title, Stages: minutestest.Stages{Prepare: testkit.UpTo(rnd, 20*time.Minute)}})
+		m, _, err := c.plain.Meetings.Create(context.Background(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
+		if err == nil {
+			err = c.plain.Meetings.Upload(context.Background(), m.ID, known.audio, nil)
+		}
+		if err != nil {
+			c.deviation("a call without faults: %v", err)
+			return
+		}
+		c.note(func() { known.alive[m.ID] = true })
+		ids = append(ids, m.ID)
+	}
+	bad := c.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes, MeetingID: ids[0], Times: minutestest.Always},
+		minutestest.Refuse(minutes.ErrForbidden)).Optional()
+	time.AfterFunc(time.Hour, bad.Stop)
+	var loops sync.WaitGroup
+	defer loops.Wait()
+	for _, client := range c.clients {
+		loop := []func(*minutes.Client, []string, *rand.Rand){c.waitAll, c.follow}[rnd.IntN(2)]
+		own := rand.New(rand.NewPCG(rnd.Uint64(), 5))
+		loops.Go(func() { loop(client, ids, own) })
 	}
 }
 
-func (c *chaos) checkMinutes(s *step, id string, got *minutes.Minutes) {
-	state, ok := c.srv.Meeting(id)
-	want := state.HTML
-	if got.Format == minutes.FormatMarkdown {
-		want = state.Markdown
+// waitAll waits for all meetings once, and sometimes crashes.
+func (c *chaos) waitAll(client *minutes.Client, ids []string, rnd *rand.Rand) {
+	ctx, cancel := c.crashing(rnd)
+	defer cancel()
+	s := c.step(ctx, "WaitAll", rnd)
+	yielded := map[string]bool{}
+	for r, err := range client.Meetings.WaitAll(s.ctx, slices.Values(append(ids, ids[0])), nil) {
+		if r == nil { // the loop is over
+			c.checkEnd(s, err)
+			return
+		}
+		if yielded[r.MeetingID] || !slices.Contains(ids, r.MeetingID) {
+			c.deviation("WaitAll yielded %q, twice or without being asked", r.MeetingID)
+		}
+		yielded[r.MeetingID] = true
+		c.checkResult(s, r, err)
 	}
-	if ok && (got.Content != want || want == "") {
-		c.deviation("%s: the minutes differ from the service's: %q", s.name, got.Content)
+	if len(yielded) != len(ids) {
+		c.deviation("WaitAll yielded %d of %d", len(yielded), len(ids))
 	}
+}
+
+// follow runs Follow, with crashes, until it has yielded the result of each meeting.
+func (c *chaos) follow(client *minutes.Client, ids []string, rnd *rand.Rand) {
+	done := map[string]bool{}
+	missing := func() bool { return slices.ContainsFunc(ids, func(id string) bool { return !done[id] }) }
+	once := func() {
+		ctx, cancel := c.crashing(rnd)
+		defer cancel()
+		s := c.step(ctx, "Follow", rnd)
+		opts := &minutes.FollowOptions{Since: c.begun, Skip: func(m *minutes.Meeting) bool { return done[m.ID] }}
+		for r, err := range client.Meetings.Follow(s.ctx, opts) {
+			if r == nil { // the loop is over
+				c.checkEnd(s, err)
+				return
+			}
+			done[r.MeetingID] = c.checkResult(s, r, err)
+			if !missing() {
+				return
+			}
+		}
+	}
+	for range maxCalls {
+		if once(); !missing() {
+			return
+		}
+	}
+	c.deviation("Follow: not all meetings were yielded")
 }

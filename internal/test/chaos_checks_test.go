@@ -1,7 +1,6 @@
 package test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -12,11 +11,12 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // compare compares the service's final state with the callers' results.
 func (c *chaos) compare() {
-	c.noFaults.Store(true)
+	c.calm.Store(true)
 	time.Sleep(3 * time.Minute) // idle connections close
 	c.checkNothingRuns()
 	if n := c.open.Load(); n > 0 {
@@ -24,8 +24,11 @@ func (c *chaos) compare() {
 	}
 	requests := c.sent.Load()
 	c.compareMeetings()
-	if log := c.log.String(); c.showsSecret(log) {
+	if secret.MatchString(c.log.String()) {
 		c.deviation("the log shows a secret")
+	}
+	for _, v := range c.srv.Violations() {
+		c.deviation("%v", v)
 	}
 	time.Sleep(time.Hour)
 	if c.sent.Load() != requests {
@@ -36,12 +39,7 @@ func (c *chaos) compare() {
 // compareMeetings compares the service's meetings with those that callers know.
 func (c *chaos) compareMeetings() {
 	byName := map[string][]string{}
-	c.srv.SetPageSizes()
-	for m, err := range c.plain.Meetings.All(c.t.Context(), &minutes.MeetingListParams{Limit: 50}) {
-		if err != nil {
-			c.deviation("listing: %v", err)
-			return
-		}
+	for _, m := range c.srv.Meetings() {
 		name, _, _ := strings.Cut(m.Title, ".")
 		byName[name] = append(byName[name], m.ID)
 	}
@@ -78,10 +76,7 @@ func (c *chaos) compareMeetings() {
 
 // checkAudio checks that a meeting has the recording that was sent, once, or none.
 func (c *chaos) checkAudio(id string, known *knowledge) {
-	m, ok := c.srv.Meeting(id)
-	if !ok {
-		return
-	}
+	m, _ := c.srv.Meeting(id)
 	n := 0
 	for _, h := range m.History {
 		if h.Status == minutes.StatusAudioUploaded {
@@ -97,26 +92,14 @@ func (c *chaos) checkAudio(id string, known *knowledge) {
 	}
 }
 
-var bubbleOf = regexp.MustCompile(`synctest bubble (\d+)`)
+var bubbleOf = regexp.MustCompile(`synctest bubble \d+`)
 
-// checkNothingRuns checks that the bubble has no goroutines except this one and the
-// test's.
+// checkNothingRuns checks that the bubble has no goroutines except this one and the test's.
 func (c *chaos) checkNothingRuns() {
 	synctest.Wait()
-	buf := make([]byte, 1<<20)
-	for {
-		n := runtime.Stack(buf, true)
-		if n < len(buf) {
-			buf = buf[:n]
-			break
-		}
-		buf = make([]byte, 2*len(buf))
-	}
-	stacks := strings.Split(string(buf), "\n\n")
+	buf := make([]byte, 64<<20)
+	stacks := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
 	own := bubbleOf.FindString(stacks[0])
-	if own == "" {
-		c.deviation("no bubble in %s", stacks[0])
-	}
 	for _, stack := range stacks[1:] {
 		head, _, _ := strings.Cut(stack, "\n")
 		if bubbleOf.FindString(head) == own && !strings.Contains(stack, "testing/synctest.Test") {
@@ -125,13 +108,15 @@ func (c *chaos) checkNothingRuns() {
 	}
 }
 
+// secret matches the keys, and the signature of an upload URL.
+var secret = regexp.MustCompile(`mk_live_|X-Amz-Signature=[0-9a-f]`)
+
 // checkError checks what holds for every error.
 func (c *chaos) checkError(s *step, err error) {
 	_, api := errors.AsType[*minutes.Error](err)
 	_, storage := errors.AsType[*minutes.StorageError](err)
 	_, wait := errors.AsType[*minutes.WaitError](err)
-	_, failed := errors.AsType[*minutes.MeetingFailedError](err)
-	if !api && !storage && !wait && !failed {
+	if !api && !storage && !wait {
 		c.deviation("%s: %T is not an error type of the package: %v", s.name, err, err)
 	}
 	s.note(func() {
@@ -140,25 +125,98 @@ func (c *chaos) checkError(s *step, err error) {
 		}
 	})
 	for _, verb := range []string{"%v", "%+v", "%#v", "%q"} {
-		if text := fmt.Sprintf(verb, err); c.showsSecret(text) {
+		if text := fmt.Sprintf(verb, err); secret.MatchString(text) {
 			c.deviation("%s: the error shows a secret: %s", s.name, text)
 		}
 	}
 }
 
-// checkGaveUp checks the error of a call: its context is done, a fault has hit one of its requests, or the poll after an
-// upload got no answer. Rivals share their faults, because a fault is for a meeting.
+// checkGaveUp checks the error of a call: its context is done, or a fault has hit one of its requests. Rivals share their
+// faults, because a fault is for a meeting.
 func (c *chaos) checkGaveUp(s *step, err error) {
 	c.checkError(s, err)
 	ended := s.ctx.Err()
-	if c.rivals || ended != nil && errors.Is(err, ended) || errors.Is(err, context.DeadlineExceeded) || s.any(func(t *attempt) bool { return t.troubled }) {
-		return
+	if !c.rivals && !s.is(&s.troubled) && (ended == nil || !errors.Is(err, ended)) {
+		c.deviation("%s failed without a fault: %v", s.name, err)
 	}
-	c.deviation("%s failed without a fault: %v", s.name, err)
 }
 
-// foreign reports whether the last response of a wait was not the service's, which ends it after ten minutes without a good one.
+// checkEnd checks the error that ended a loop: its context is done, or something in front of the service has rejected it.
+func (c *chaos) checkEnd(s *step, err error) {
+	c.checkError(s, err)
+	if s.ctx.Err() == nil && !minutes.KeyRejected(err) && !foreign(err) {
+		c.deviation("%s ended: %v", s.name, err)
+	}
+}
+
+// foreign reports whether an error does not come from the service. Such errors end a wait after ten minutes without a good one.
 func foreign(err error) bool {
 	e, ok := errors.AsType[*minutes.Error](err)
 	return ok && e.Code == "" && !minutes.Retryable(e)
+}
+
+// checkResult checks the result of a job or of a wait for minutes, and reports whether it is final.
+func (c *chaos) checkResult(s *step, r *minutes.Result, err error) (final bool) {
+	state, there := c.srv.Meeting(r.MeetingID)
+	if _, failed := errors.AsType[*minutes.MeetingFailedError](err); err != nil && !failed {
+		_, waited := errors.AsType[*minutes.WaitError](err)
+		switch {
+		case waited && r.MeetingID == "":
+			c.deviation("%s: %v without a meeting", s.name, err)
+		case waited && (foreign(err) || errors.Is(err, minutes.ErrForbidden) || errors.Is(err, minutes.ErrNotFound) && !there):
+			c.checkError(s, err)
+		case waited && s.ctx.Err() == nil:
+			c.deviation("%s: a wait ended: %v", s.name, err)
+		default:
+			c.checkGaveUp(s, err)
+		}
+		return false
+	}
+	if !there {
+		return true
+	}
+	c.checkWait(s, r.MeetingID, minutes.StatusMinutesReady, r.Meeting, err)
+	if err != nil {
+		return true
+	}
+	want := state.HTML
+	if r.Minutes.Format == minutes.FormatMarkdown {
+		want = state.Markdown
+	}
+	if r.Minutes.Content != want || r.Transcript != nil && r.Transcript.Text != state.Transcript {
+		c.deviation("%s: minutes or transcript differ from the service's", s.name)
+	}
+	return true
+}
+
+// happyPath orders the states of the happy path.
+var happyPath = []minutes.Status{
+	minutes.StatusCreated, minutes.StatusAudioUploaded, minutes.StatusTranscribing,
+	minutes.StatusTranscribed, minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady,
+}
+
+// maxNotifyDelay is how long after a meeting's end its waits must return. A failed poll costs a cycle, and rejections by a
+// gateway up to five minutes.
+const maxNotifyDelay = 2 * time.Hour
+
+// checkWait checks what a wait returned.
+func (c *chaos) checkWait(s *step, id string, until minutes.Status, m *minutes.Meeting, err error) {
+	state, there := c.srv.Meeting(id)
+	reached := func(h minutestest.Transition) bool { return h.Status == until }
+	failed, isFailed := errors.AsType[*minutes.MeetingFailedError](err)
+	switch {
+	case there && state.Status.Final() && time.Since(s.begun) > maxNotifyDelay && time.Since(state.UpdatedAt) > maxNotifyDelay:
+		c.deviation("%s: returned %v after the end", s.name, time.Since(state.UpdatedAt))
+	case err == nil && (m.ID != id || slices.Index(happyPath, m.Status) < slices.Index(happyPath, until)):
+		c.deviation("%s: returned meeting %s with status %s", s.name, m.ID, m.Status)
+	case err == nil && there && !slices.ContainsFunc(state.History, reached):
+		c.deviation("%s: returned, but the service's status is %s", s.name, state.Status)
+	case isFailed && (failed.Meeting.ID != id || there && state.Status != failed.Status):
+		c.deviation("%s: %v, but the service's status is %s", s.name, err, state.Status)
+	case err == nil || isFailed:
+	case s.ctx.Err() != nil && errors.Is(err, s.ctx.Err()), errors.Is(err, minutes.ErrNotFound) && !there, foreign(err):
+		c.checkError(s, err)
+	default:
+		c.deviation("%s: %v", s.name, err)
+	}
 }

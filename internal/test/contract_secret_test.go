@@ -1,12 +1,13 @@
 package test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,39 +22,65 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-const storageURL = "https://storage.example/b/k?" + testkit.PresignedQuery
+// Secrets that must never show, and a query that contains them.
+const (
+	secretKey = "key_Sw0rd/f1sh+Sw0rdf1sh=="
+	secretSig = "feedfacecafebeef0123456789abcdef"
+	secretID  = "AKIAFIREDRILL0042"
+
+	presignedQuery = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" + secretID + "%2F20261120%2Flocal%2Fs3%2Faws4_request&X-Amz-Expires=900&X-Amz-Signature=" + secretSig
+)
+
+// requireClean requires a text without the secrets above.
+func requireClean(t testing.TB, what, text string) {
+	t.Helper()
+	for _, secret := range append(spelled(secretKey), secretSig, secretID) {
+		require.NotContains(t, text, secret, what)
+		require.NotContains(t, text, fmt.Sprintf("%x", secret), what)
+	}
+}
+
+// spelled returns a key as it is and as it is in a URL.
+func spelled(key string) []string {
+	return []string{key, url.QueryEscape(key), url.PathEscape(key)}
+}
+
+// shown returns a value as fmt, slog and encoding/json show it.
+func shown(v any) string {
+	var b bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+		fmt.Fprintf(&b, verb+"\n", v)
+	}
+	opts := &slog.HandlerOptions{Level: slog.LevelDebug}
+	for _, h := range []slog.Handler{slog.NewTextHandler(&b, opts), slog.NewJSONHandler(&b, opts)} {
+		slog.New(h).Debug("value", "v", v, slog.Group("group", "v", v))
+	}
+	if text, err := json.Marshal(v); err == nil {
+		b.Write(text)
+	}
+	return strings.ReplaceAll(b.String(), `\u0026`, "&")
+}
+
+const storageURL = "https://storage.example/b/k?" + presignedQuery
 
 // A peer is the service or storage, or the network before it. Each peer here repeats secrets.
 type peer = testbase.RoundTripper
-
-func replies(status int, body string, header ...string) peer {
-	return testkit.Canned(status, body, header...)
-}
 
 func fails(cause func(*http.Request) error) peer {
 	return func(req *http.Request) (*http.Response, error) { return nil, cause(req) }
 }
 
-func dials(err error) peer {
-	dial := func(context.Context, string, string) (net.Conn, error) { return nil, err }
-	return (&http.Transport{DialContext: dial, DialTLSContext: dial}).RoundTrip
-}
-
 // hostileServices answer every request to the API.
 func hostileServices() map[string]peer {
-	const key = testkit.SecretKey
-	all := strings.Join(testkit.Spelled(key), " ")
+	const key = secretKey
+	all := strings.Join(spelled(key), " ")
 	return map[string]peer{
-		"code, message, details and request id": replies(401,
+		"code, message, details and request id": testkit.Canned(401,
 			`{"error":{"code":"UNAUTHENTICATED `+key+`","message":"no such key: `+key+`","request_id":"`+key+`","details":{"`+key+`":["`+key+`"]}}}`, "X-Request-Id", key),
-		"page of a gateway":  replies(502, "<title>"+all+"</title>", "Content-Type", "text/html", "Server", key),
-		"unusable 200":       replies(200, `{"`+key+`":1,"id":"`+key),
-		"redirect":           replies(302, all, "Location", storageURL+"&key="+key),
-		"malformed Location": replies(307, all, "Location", "https://[::1%zz/?"+key),
-		"connection refused": dials(testbase.ErrRefused),
-		"a transport's error": fails(func(req *http.Request) error {
-			return fmt.Errorf("proxyconnect: refused %s", req.Header.Get("Authorization"))
-		}),
+		"page of a gateway":  testkit.Canned(502, "<title>"+all+"</title>", "Content-Type", "text/html", "Server", key),
+		"unusable 200":       testkit.Canned(200, `{"`+key+`":1,"id":"`+key),
+		"redirect":           testkit.Canned(302, all, "Location", storageURL+"&key="+key),
+		"malformed Location": testkit.Canned(307, all, "Location", "https://[::1%zz/?"+key),
 		"joined errors": fails(func(req *http.Request) error {
 			return fmt.Errorf("lost: %w", errors.Join(io.EOF, errors.New(req.Header.Get("Authorization"))))
 		}),
@@ -66,21 +93,19 @@ func hostileStores() map[string]peer {
 		return `<Error><Code>` + code + `</Code><Message>` + message + `</Message><RequestId>` + id + `</RequestId></Error>`
 	}
 	return map[string]peer{
-		"XML":                replies(403, xml("SignatureDoesNotMatch", strings.ReplaceAll(storageURL, "&", "&amp;"), testkit.SecretSig)),
-		"code":               replies(400, xml(testkit.SecretSig, "", "")),
-		"page":               replies(400, storageURL),
-		"redirect":           replies(307, "", "Location", storageURL),
-		"connection refused": dials(testbase.ErrRefused),
+		"message and id": testkit.Canned(403, xml("SignatureDoesNotMatch", strings.ReplaceAll(storageURL, "&", "&amp;"), secretSig)),
+		"code":           testkit.Canned(400, xml(secretSig, "", "")),
+		"page":           testkit.Canned(400, storageURL),
+		"redirect":       testkit.Canned(307, "", "Location", storageURL),
 		"the URL": fails(func(req *http.Request) error {
 			return fmt.Errorf("tracing: %w", &url.Error{Op: "Put", URL: req.URL.String(), Err: io.EOF})
 		}),
-		"its query":     fails(func(req *http.Request) error { return errors.New("cannot reach " + req.URL.RawQuery) }),
-		"joined errors": fails(func(req *http.Request) error { return errors.Join(io.EOF, errors.New(req.URL.String())) }),
+		"joined errors": fails(func(req *http.Request) error { return errors.Join(io.EOF, errors.New(req.URL.RawQuery)) }),
 	}
 }
 
-// No error, log line or attempt shows the key or the query of an upload URL, even if the service, storage or the
-// transport repeats them.
+// No error, log line or attempt shows the key or the query of an upload URL, even if the service, storage or the transport
+// repeats them.
 func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 	t.Parallel()
 	for name, service := range hostileServices() {
@@ -96,11 +121,9 @@ func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 	for name, store := range hostileStores() {
 		testSecrets(t, "storage: "+name, directed(storageURL, store), upload)
 	}
-	for _, unusable := range []string{
-		"https://storage.example/b/k\x7f?", "https://storage.example/b/%zz?", "https://storage.example:port/b?", "https://[::1/b?", "https:///b?",
-		"?", "http://storage.example/b?", "ftp://storage.example/b?", "https://user:" + testkit.SecretSig + "@storage.example/b?",
-	} {
-		testSecrets(t, fmt.Sprintf("upload URL %q", unusable), directed(unusable+testkit.PresignedQuery, dials(testbase.ErrRefused)), upload)
+	refuses := fails(func(*http.Request) error { return testbase.ErrRefused })
+	for _, unusable := range []string{"https://storage.example/%zz?", "https://[::1/b?", "?", "http://storage.example/b?", "https://user:" + secretSig + "@storage.example/b?"} {
+		testSecrets(t, fmt.Sprintf("upload URL %q", unusable), directed(unusable+presignedQuery, refuses), upload)
 	}
 }
 
@@ -111,10 +134,9 @@ func directed(uploadURL string, store peer) peer {
 		case req.URL.Host != "minutes.example":
 			return store(req)
 		case req.Method == http.MethodPost:
-			target := strings.ReplaceAll(uploadURL, "\x7f", `\u007f`)
-			return replies(200, `{"upload_url":"`+target+`","expires_in":900,"method":"PUT"}`)(req)
+			return testkit.Canned(200, `{"upload_url":"`+uploadURL+`","expires_in":900,"method":"PUT"}`)(req)
 		}
-		return replies(200, `{"id":"mtg_1","status":"created"}`)(req)
+		return testkit.Canned(200, `{"id":"mtg_1","status":"created"}`)(req)
 	}
 }
 
@@ -129,24 +151,24 @@ func testSecrets(t *testing.T, name string, network peer, call func(context.Cont
 				assert.False(t, elsewhere, "the key went to %s", req.URL.Host)
 				return network(req)
 			})}
-			c, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithHTTPClient(hc), minutes.WithMaxRetries(1),
+			c, err := minutes.New("https://minutes.example", secretKey, minutes.WithHTTPClient(hc), minutes.WithMaxRetries(1),
 				minutes.WithLogger(slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))),
-				minutes.WithObserver(func(_ context.Context, a minutes.Attempt) { _, _ = io.WriteString(out, testkit.Shown(a)) }))
+				minutes.WithObserver(func(_ context.Context, a minutes.Attempt) { _, _ = io.WriteString(out, shown(a)) }))
 			require.NoError(t, err)
 			for _, err := range call(t.Context(), c) {
 				require.Error(t, err)
-				testkit.RequireClean(t, "error", testkit.Shown(err)+testkit.Shown(&minutes.WaitError{MeetingID: "m", Err: err}))
+				requireClean(t, "error", shown(err)+shown(&minutes.WaitError{MeetingID: "m", Err: err}))
 			}
 			require.NotEmpty(t, out.String())
-			testkit.RequireClean(t, "log", out.String())
+			requireClean(t, "log", out.String())
 		})
 	})
 }
 
-// Values that hold a secret do not print it.
+// A Client and an upload target do not print their secrets, wherever they are.
 func TestSecrets_PrintMasked(t *testing.T) {
 	t.Parallel()
-	c, err := minutes.New("https://minutes.example", testkit.SecretKey)
+	c, err := minutes.New("https://minutes.example", secretKey)
 	require.NoError(t, err)
 	target := &minutes.UploadTarget{UploadURL: testkit.Presigned(storageURL), ExpiresIn: 900, Method: "PUT"}
 	type unexported struct { // fmt calls no methods of unexported fields
@@ -154,11 +176,8 @@ func TestSecrets_PrintMasked(t *testing.T) {
 		value  minutes.Client
 		target minutes.UploadTarget
 	}
-	for _, v := range []any{
-		c, *c, c.Meetings, *c.Meetings, c.Usage, target, *target, []*minutes.UploadTarget{target}, map[string]any{"t": target, "c": c},
-		struct{ C *minutes.Client }{c}, unexported{c, *c, *target}, &unexported{client: c}, minutes.Client{}, (*minutes.Client)(nil),
-	} {
-		testkit.RequireClean(t, fmt.Sprintf("%T", v), testkit.Shown(v))
+	for _, v := range []any{c, c.Meetings, target, map[string]any{"t": target, "c": c}, unexported{c, *c, *target}} {
+		requireClean(t, fmt.Sprintf("%T", v), shown(v))
 	}
 	require.Contains(t, fmt.Sprint(target), "storage.example")
 }

@@ -1,16 +1,12 @@
-// Package test tests the whole module. The names of its files say what they do.
+// Package test holds the tests that cross packages. Every other rule has its test where it is decided.
 //
-// In contract files, tests check what the client and the service exchange, and what the
-// client reveals. Every body has exactly the fields of the interface, and any other
-// response results in an error. No error, log or printed value contains a key or the
-// signature of a URL. The responses in testkit must match the interface too.
+//   - contract: each operation gets from the fake what the API reference promises, needs its scope, and is repeated only if
+//     that is safe. No error, log or printed value shows a key or the signature of an upload URL.
 //
-// In chaos files, callers of all kinds work on many meetings while faults hit their
-// requests and processes die. Each test compares the results that callers got with the
-// service's state.
+//   - chaos: callers of all kinds work on many meetings while faults hit their requests and processes die. In the end, what
+//     they got must agree with what the service has.
 //
-// In bench files, benchmarks compare the module with the same work written by hand with
-// net/http and encoding/json:
+//   - bench: the cost of the Client beside the same work written by hand with net/http and encoding/json:
 //
-//	go test -run '^$' -bench . ./internal/test
+//     go test -run '^$' -bench . ./internal/test
 package test

@@ -2,9 +2,7 @@ package network_test
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -31,27 +29,20 @@ func counted(op minutes.Operation) (minutes.Option, *atomic.Int32) {
 	}), n
 }
 
-// requireWords checks that the text of an error contains words.
-func requireWords(t *testing.T, err error, words ...string) {
+// requirePermanent checks the error of something that no retry helps.
+func requirePermanent(t *testing.T, err error, attempts *atomic.Int32, words ...string) {
 	t.Helper()
 	require.Error(t, err)
 	for _, word := range words {
 		assert.Contains(t, err.Error(), word)
 	}
-}
-
-// requirePermanent checks the error of something that no retry helps.
-func requirePermanent(t *testing.T, err error, attempts *atomic.Int32, words ...string) {
-	t.Helper()
-	requireWords(t, err, words...)
 	t.Logf("%d attempts, retryable %v: %v", attempts.Load(), minutes.Retryable(err), err)
 	assert.False(t, minutes.Retryable(err), "Retryable")
 	assert.EqualValues(t, 1, attempts.Load(), "attempts")
 	assert.False(t, minutes.KeyRejected(err), "the proxy rejected the request, not the service the key")
 }
 
-// If a proxy rejects a request, the error names the proxy. If its status is known, the error is
-// permanent.
+// If a proxy rejects a request, the error names the proxy and its status, and is permanent.
 func TestClient_ReportsRejectingProxy(t *testing.T) { // not parallel: HTTPS_PROXY has one address
 	filter := filepath.Join(t.TempDir(), "filter")
 	require.NoError(t, os.WriteFile(filter, []byte("example\n"), 0o600))
@@ -67,9 +58,6 @@ func TestClient_ReportsRejectingProxy(t *testing.T) { // not parallel: HTTPS_PRO
 		opts                 []minutes.Option
 	}{
 		{"no password", "407", "BasicAuth " + proxyUser + " another\n", []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: withoutPassword})}},
-		{"wrong password", "401", "BasicAuth " + proxyUser + " another\n", nil}, // not 407: tinyproxy is like that
-		{"filter", "403", "Filter \"" + filter + "\"\n", nil},
-		{"filter, own transport", "Filtered", "Filter \"" + filter + "\"\n", []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: withoutPassword})}},
 		{"filter after password", "403", "BasicAuth " + proxyUser + " " + proxyPassword + "\nFilter \"" + filter + "\"\n", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -79,11 +67,7 @@ func TestClient_ReportsRejectingProxy(t *testing.T) { // not parallel: HTTPS_PRO
 				"tinyproxy", "-d", "-c")
 			check := func(t *testing.T, err error, attempts *atomic.Int32) {
 				t.Helper()
-				if test.status == "Filtered" { // another transport reports the proxy's own words, without the status
-					requireWords(t, err, proxyAddr, test.status)
-				} else {
-					requirePermanent(t, err, attempts, proxyAddr, test.status)
-				}
+				requirePermanent(t, err, attempts, proxyAddr, test.status)
 				assert.NotContains(t, err.Error(), proxyUser)
 				assert.NotContains(t, err.Error(), proxyPassword)
 			}
@@ -115,37 +99,22 @@ func TestClient_ReportsRejectingProxy(t *testing.T) { // not parallel: HTTPS_PRO
 // If the two sides cannot agree on a protocol, no retry helps.
 func TestClient_DoesNotRetryProtocolMismatch(t *testing.T) {
 	t.Parallel()
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy, transport.TLSClientConfig = nil, &tls.Config{MaxVersion: tls.VersionTLS12}
-	for name, test := range map[string]struct {
-		scheme, server string
-		opts           []minutes.Option
-	}{
-		"server too old":      {"https", `listen ADDR ssl http2; ssl_protocols TLSv1.1; ssl_ciphers ALL:@SECLEVEL=0;`, nil},
-		"client too old":      {"https", `listen ADDR ssl http2; ssl_protocols TLSv1.3;`, []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: transport})}},
-		"HTTPS to plain HTTP": {"https", `listen ADDR;`, nil},
-		"plain HTTP to HTTPS": {"http", `listen ADDR ssl;`, nil},
+	for name, server := range map[string]string{
+		"server too old":      `listen ADDR ssl http2; ssl_protocols TLSv1.1; ssl_ciphers ALL:@SECLEVEL=0;`,
+		"HTTPS to plain HTTP": `listen ADDR;`,
 	} {
-		for _, what := range []minutes.Operation{minutes.OpUsageGet, minutes.OpUpload} {
-			if test.scheme == "http" && what == minutes.OpUpload {
-				continue // upload URLs are https
-			}
-			t.Run(fmt.Sprint(name, ", ", what), func(t *testing.T) {
-				t.Parallel()
-				o := newOrigin(t)
-				addr := nginx(t, o, "", test.server+` location / { `+passOn+` }`)
-				count, attempts := counted(what)
-				base := test.scheme + "://" + addr
-				if what == minutes.OpUsageGet {
-					_, err := o.client(t, base, append(test.opts, count)...).Usage.Get(t.Context())
-					requirePermanent(t, err, attempts)
-					return
-				}
-				o.storage.Store(addr)
-				c := o.client(t, "http://"+o.addr, append(test.opts, count)...)
-				requirePermanent(t, c.Meetings.Upload(t.Context(), create(t, c, "Weekly"), testkit.Audio(1000), nil), attempts)
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			addr := nginx(t, o, "", server+` location / { `+passOn+` }`)
+			calls, attempts := counted(minutes.OpUsageGet)
+			_, err := o.client(t, "https://"+addr, calls).Usage.Get(t.Context())
+			requirePermanent(t, err, attempts)
+			o.storage.Store(addr)
+			uploads, attempts := counted(minutes.OpUpload)
+			c := o.client(t, "http://"+o.addr, uploads)
+			requirePermanent(t, c.Meetings.Upload(t.Context(), create(t, c, "Weekly"), testkit.Audio(1000), nil), attempts)
+		})
 	}
 }
 
@@ -158,31 +127,16 @@ func TestClient_ReportsHTMLErrorPages(t *testing.T) {
 		shows  []string
 		hides  []string
 	}{
-		"client certificate": {
-			`ssl_verify_client on; ssl_client_certificate CERT; location / { ` + passOn + ` }`,
-			[]string{"400 No required SSL certificate was sent", "nginx", host}, nil,
-		},
 		"no server behind the proxy": {
 			`location / { proxy_pass http://127.0.0.1:1; }`, []string{"502 Bad Gateway", "nginx", host}, nil,
-		},
-		"slow server behind the proxy": {
-			`location / { proxy_read_timeout 500ms; proxy_pass http://SILENT; }`, []string{"504 Gateway Time-out", "nginx", host}, nil,
 		},
 		"redirect to another host": {
 			`location / { return 301 https://login.example.com/sso?token=s3cr3t; }`,
 			[]string{"301", "login.example.com"}, []string{"s3cr3t", "token="},
 		},
-		"page without title": {
-			`location / { default_type text/plain; return 403 "Blocked by policy 17.\nAsk security."; }`,
-			[]string{"403", "Blocked by policy 17.", "nginx", host}, []string{"Ask security"},
-		},
 		"page that echoes the key": {
 			`location / { default_type text/html; return 403 "<html><title>No entry for $http_authorization</title></html>"; }`,
 			[]string{"403", "No entry for", "nginx", host}, []string{"KEY"},
-		},
-		"long title": {
-			`location / { default_type text/html; return 403 "<html><title>` + strings.Repeat("0123456789", 20) + `</title></html>"; }`,
-			[]string{"403", "0123456789012345", "nginx", host}, []string{strings.Repeat("0123456789", 8) + "0"},
 		},
 		"large upload": { // only an upload is rejected
 			`location / { ` + strings.ReplaceAll(passOn, "client_max_body_size 0", "client_max_body_size 1k") + ` }`,
@@ -196,8 +150,7 @@ func TestClient_ReportsHTMLErrorPages(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", ", what), func(t *testing.T) {
 				t.Parallel()
 				o := newOrigin(t)
-				silent := silentAddr(t)
-				addr := nginx(t, o, "", `listen ADDR ssl http2; `+strings.ReplaceAll(test.server, "SILENT", silent))
+				addr := nginx(t, o, "", `listen ADDR ssl http2; `+test.server)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				opts := minutes.WithMaxRetries(0)
@@ -220,13 +173,4 @@ func TestClient_ReportsHTMLErrorPages(t *testing.T) {
 			})
 		}
 	}
-}
-
-// silentAddr is the address of a server that never answers.
-func silentAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { l.Close() })
-	return l.Addr().String() // the kernel accepts connections by itself
 }

@@ -1,9 +1,11 @@
+// Package testkit holds what tests of several packages share: Clients of scripted
+// services, the operations of the interface in their wire form, recordings, faults,
+// and checks. No user's binary contains it.
 package testkit
 
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -70,30 +72,14 @@ var debugOptions = func() []minutes.Option {
 	return []minutes.Option{minutes.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))}
 }()
 
-// debugShow prints a Client, and values that may contain one, in every way if
-// Clients log.
-func debugShow(c *minutes.Client) {
-	if c != nil && len(debugOptions) > 0 {
-		fmt.Fprintln(os.Stderr, Shown(struct {
-			Client   *minutes.Client
-			client   minutes.Client
-			meetings *minutes.MeetingsService
-		}{c, *c, c.Meetings}))
-	}
-}
-
-// Client is srv.Client for tests: with [EnvDebug] set, it logs and is printed in every way.
+// Client is srv.Client for tests: with [EnvDebug] set, it logs.
 func Client(srv *minutestest.Server, opts ...minutes.Option) *minutes.Client {
-	c := srv.Client(append(slices.Clip(debugOptions), opts...)...)
-	debugShow(c)
-	return c
+	return srv.Client(append(slices.Clip(debugOptions), opts...)...)
 }
 
 // New is minutes.New for tests: with [EnvDebug] set, the Client logs.
 func New(baseURL, key string, opts ...minutes.Option) (*minutes.Client, error) {
-	c, err := minutes.New(baseURL, key, append(slices.Clip(debugOptions), opts...)...)
-	debugShow(c)
-	return c, err
+	return minutes.New(baseURL, key, append(slices.Clip(debugOptions), opts...)...)
 }
 
 // Responding returns a Client without retries that gets this response to every request,

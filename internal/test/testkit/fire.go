@@ -69,19 +69,17 @@ func (j Job) MeetingFor(t testing.TB, srv *minutestest.Server) string {
 	return m.ID
 }
 
-// A Line is a transport that counts the requests of one operation. It can fail to
-// connect or change the response: faults that a server cannot cause.
+// A Line is a transport that counts the requests of one operation and can fail to connect,
+// which a server cannot cause.
 type Line struct {
 	Next http.RoundTripper
 	Op   minutes.Operation
 
-	Dial     error // connections fail with this error,
-	Dials    int   // this often; -1 for always
-	Location string
+	Dial  error // connections fail with this error,
+	Dials int   // this often; -1 for always
 
 	mu    sync.Mutex
 	tries int
-	Times []time.Time // of the requests
 }
 
 func (l *Line) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -90,18 +88,13 @@ func (l *Line) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	l.mu.Lock()
 	l.tries++
-	l.Times = append(l.Times, time.Now())
 	unconnected := l.Dial != nil && (l.Dials < 0 || l.tries <= l.Dials)
 	l.mu.Unlock()
 	if unconnected {
 		dial := func(context.Context, string, string) (net.Conn, error) { return nil, l.Dial }
 		return (&http.Transport{DialContext: dial, DialTLSContext: dial}).RoundTrip(req)
 	}
-	resp, err := l.Next.RoundTrip(req)
-	if err == nil && l.Location != "" && resp.StatusCode/100 == 3 {
-		resp.Header.Set("Location", l.Location)
-	}
-	return resp, err
+	return l.Next.RoundTrip(req)
 }
 
 // Count returns the number of requests so far.

@@ -6,9 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An Object is one JSON object of the interface: its fields, and responses that contain
-// it. Together the responses have each field present, null and absent, if the
-// interface allows that.
+// An Object is one JSON object of the interface: its fields, and responses that contain it.
 type Object struct {
 	Form      Form
 	Responses map[string]string // by name, for [Fixture]
@@ -19,60 +17,25 @@ var Objects = map[string]Object{
 	// Section 2.
 	"Meeting": {
 		Form: Form{
-			"id":               "string",
-			"title":            "string",
-			"date":             "date",
-			"time":             "time|null?",
-			"status":           "string",
-			"visibility":       "string",
-			"template_id":      "string",
-			"participant_ids":  "[]string?",
-			"project_id":       "string|null?",
-			"external_id":      "string|null?",
-			"duration_seconds": "integer|null?",
-			"created_at":       "integer",
-			"updated_at":       "integer",
+			"id": "string", "title": "string", "date": "date", "time": "time|null?", "status": "string",
+			"visibility": "string", "template_id": "string", "participant_ids": "[]string?",
+			"project_id": "string|null?", "external_id": "string|null?", "duration_seconds": "integer|null?",
+			"created_at": "integer", "updated_at": "integer",
 		},
 		Responses: map[string]string{
 			"meeting": `{
-  "id": "mtg_7Kd02",
-  "title": "Budget & staffing, “Q3”",
-  "date": "2026-03-09",
-  "time": "14:30",
-  "status": "minutes_ready",
-  "visibility": "shared",
-  "template_id": "tpl_board",
-  "participant_ids": ["emp_ada", "emp_ben"],
-  "project_id": "prj_apollo",
-  "external_id": "crm/4711",
-  "duration_seconds": 1805,
-  "created_at": 1773062400,
-  "updated_at": 1773066061
+  "id": "mtg_7Kd02", "title": "Budget & staffing, “Q3”", "date": "2026-03-09", "time": "14:30", "status": "minutes_ready",
+  "visibility": "shared", "template_id": "tpl_board", "participant_ids": ["emp_ada", "emp_ben"], "project_id": "prj_apollo",
+  "external_id": "crm/4711", "duration_seconds": 1805, "created_at": 1773062400, "updated_at": 1773066061
 }`,
 			"meeting_absent": `{
-  "id": "mtg_7Kd02",
-  "title": "Retrospective",
-  "date": "2026-03-11",
-  "status": "audio_uploaded",
-  "visibility": "private",
-  "template_id": "tpl_standard",
-  "created_at": 1773221400,
-  "updated_at": 1773221455
+  "id": "mtg_7Kd02", "title": "Retrospective", "date": "2026-03-11", "status": "audio_uploaded", "visibility": "private",
+  "template_id": "tpl_standard", "created_at": 1773221400, "updated_at": 1773221455
 }`,
 			"meeting_nulls": `{
-  "id": "mtg_7Kd02",
-  "title": "Stand-up",
-  "date": "2026-03-10",
-  "time": null,
-  "status": "created",
-  "visibility": "organisation",
-  "template_id": "tpl_standard",
-  "participant_ids": [],
-  "project_id": null,
-  "external_id": null,
-  "duration_seconds": null,
-  "created_at": 1773135000,
-  "updated_at": 1773135000
+  "id": "mtg_7Kd02", "title": "Stand-up", "date": "2026-03-10", "time": null, "status": "created",
+  "visibility": "organisation", "template_id": "tpl_standard", "participant_ids": [], "project_id": null,
+  "external_id": null, "duration_seconds": null, "created_at": 1773135000, "updated_at": 1773135000
 }`,
 		},
 	},
@@ -80,33 +43,14 @@ var Objects = map[string]Object{
 		Form: Form{"meetings": "[]Meeting", "next_cursor": "string|null?"},
 		Responses: map[string]string{
 			"meeting_page": `{
-  "meetings": [
-    {
-      "id": "mtg_7Kd04",
-      "title": "Retrospective",
-      "date": "2026-03-11",
-      "status": "transcribe_blocked",
-      "visibility": "private",
-      "template_id": "tpl_standard",
-      "created_at": 1773221400,
-      "updated_at": 1773221455
-    },
-    {
-      "id": "mtg_7Kd02",
-      "title": "Budget",
-      "date": "2026-03-09",
-      "time": "14:30",
-      "status": "minutes_ready",
-      "visibility": "shared",
-      "template_id": "tpl_board",
-      "participant_ids": ["emp_ada"],
-      "project_id": "prj_apollo",
-      "external_id": "crm/4711",
-      "duration_seconds": 0,
-      "created_at": 1773062400,
-      "updated_at": 1773066061
-    }
-  ],
+  "meetings": [{
+    "id": "mtg_7Kd04", "title": "Retrospective", "date": "2026-03-11", "status": "transcribe_blocked",
+    "visibility": "private", "template_id": "tpl_standard", "created_at": 1773221400, "updated_at": 1773221455
+  }, {
+    "id": "mtg_7Kd02", "title": "Budget", "date": "2026-03-09", "time": "14:30", "status": "minutes_ready",
+    "visibility": "shared", "template_id": "tpl_board", "participant_ids": ["emp_ada"], "project_id": "prj_apollo",
+    "external_id": "crm/4711", "duration_seconds": 0, "created_at": 1773062400, "updated_at": 1773066061
+  }],
   "next_cursor": "c2Vjb25kIHBhZ2U="
 }`,
 			"meeting_page_absent": `{"meetings": []}`,
@@ -193,13 +137,7 @@ var Objects = map[string]Object{
 			"vocabulary": `{
   "terms": ["Kubernetes", "Grafana"],
   "entries": [
-    {
-      "term": "Kubernetes",
-      "variants": [
-        {"text": "cooper netties", "source": "auto"},
-        {"text": "cube ernetes", "source": "manual"}
-      ]
-    },
+    {"term": "Kubernetes", "variants": [{"text": "cooper netties", "source": "auto"}, {"text": "cube ernetes", "source": "manual"}]},
     {"term": "Grafana", "variants": []}
   ],
   "max_terms": 500
@@ -214,14 +152,10 @@ var Objects = map[string]Object{
 	"Envelope": {
 		Form: Form{"error": "Error"},
 		Responses: map[string]string{
-			"error": `{
-  "error": {
-    "code": "INVALID_REQUEST",
-    "message": "The body is invalid.",
-    "request_id": "req_93af",
-    "details": {"fields": ["title", "date"]}
-  }
-}`,
+			"error": `{"error": {
+  "code": "INVALID_REQUEST", "message": "The body is invalid.", "request_id": "req_93af",
+  "details": {"fields": ["title", "date"]}
+}}`,
 			"error_absent": `{"error": {"code": "NOT_FOUND", "message": "There is no such meeting.", "request_id": "req_93b0"}}`,
 		},
 	},

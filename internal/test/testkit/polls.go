@@ -1,12 +1,8 @@
 package testkit
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,18 +14,13 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// Ages is longer than any test.
-const Ages = 100_000 * time.Hour
-
 // Polls records the polls of a Client, as seen on the wire.
 type Polls struct {
 	Next http.RoundTripper
 
 	mu     sync.Mutex
-	at     []time.Time
 	pages  int
 	single map[string][]time.Time // the polls of each meeting
-	paged  map[string]time.Time   // the latest page with each meeting
 }
 
 // WatchPolls returns a Client of srv and its polls. They use connections in a long run
@@ -39,7 +30,7 @@ func WatchPolls(srv *minutestest.Server, opts ...minutes.Option) (*minutes.Clien
 	if testbase.Long() || testbase.UnderRace {
 		next = srv.HTTPClient().Transport
 	}
-	l := &Polls{Next: next, single: map[string][]time.Time{}, paged: map[string]time.Time{}}
+	l := &Polls{Next: next, single: map[string][]time.Time{}}
 	return WatchedBy(srv, l, opts...), l
 }
 
@@ -50,44 +41,18 @@ func WatchedBy(srv *minutestest.Server, network http.RoundTripper, opts ...minut
 
 func (l *Polls) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := l.Next.RoundTrip(r)
-	if err != nil || r.Method != http.MethodGet || strings.HasSuffix(r.URL.Path, "/minutes") || strings.HasSuffix(r.URL.Path, "/transcript") {
-		return resp, err
-	}
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	_ = resp.Body.Close()
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	now := time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.at = append(l.at, now)
-	page := strings.HasSuffix(r.URL.Path, "/meetings")
-	if page {
-		l.pages++
-	}
-	meetings := bytes.Split(body, []byte(`"id":"mtg_`))
-	for _, m := range meetings[1:] {
-		end, _, _ := bytes.Cut(m, []byte(`"`))
-		if id := "mtg_" + string(end); page {
-			l.paged[id] = now
-		} else {
-			l.single[id] = append(l.single[id], now)
+	if err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		switch op, id := Identify(r); op {
+		case minutes.OpMeetingsList:
+			l.pages++
+		case minutes.OpMeetingsGet:
+			l.single[id] = append(l.single[id], time.Now())
 		}
 	}
-	return resp, nil
+	return resp, err
 }
-
-// At returns when each request ended.
-func (l *Polls) At() []time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.at
-}
-
-// Len returns the number of requests so far.
-func (l *Polls) Len() int { return len(l.At()) }
 
 // Pages returns the number of pages so far.
 func (l *Polls) Pages() int {
@@ -96,32 +61,13 @@ func (l *Polls) Pages() int {
 	return l.pages
 }
 
-// Of returns when a meeting was polled alone.
-func (l *Polls) Of(id string) []time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.single[id]
-}
-
-// Last returns when a meeting was last seen, alone or on a page.
-func (l *Polls) Last(id string) time.Time {
-	last := time.Time{}
-	if at := l.Of(id); len(at) > 0 {
-		last = at[len(at)-1]
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.paged[id].After(last) {
-		return l.paged[id]
-	}
-	return last
-}
-
 // TooSoon counts the polls of ids within thirty seconds of the previous poll.
 func (l *Polls) TooSoon(ids []string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	n := 0
 	for _, id := range ids {
-		at := l.Of(id)
+		at := l.single[id]
 		for i := 1; i < len(at); i++ {
 			if at[i].Sub(at[i-1]) < 30*time.Second {
 				n++
@@ -131,52 +77,23 @@ func (l *Polls) TooSoon(ids []string) int {
 	return n
 }
 
-// Most returns the largest number of requests within d.
-func (l *Polls) Most(d time.Duration) int {
-	at, most := l.At(), 0
-	for i, j := 0, 0; j < len(at); j++ {
-		for at[j].Sub(at[i]) >= d {
-			i++
-		}
-		most = max(most, j-i+1)
-	}
-	return most
-}
-
-// Slow is a network that delays each GET and its response.
+// Slow is a network that delays each response to a GET.
 type Slow struct {
-	Next      http.RoundTripper
-	Out, Back time.Duration
-	Loses     error     // replaces the response
-	Careless  bool      // ignores the request's context
-	Until     time.Time // delays end then, if not zero
+	Next http.RoundTripper
+	Back time.Duration
 }
 
 func (d *Slow) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet || !d.Until.IsZero() && time.Now().After(d.Until) {
-		return d.Next.RoundTrip(r)
-	}
-	if d.pass(r, d.Out) {
-		return nil, r.Context().Err()
-	}
 	resp, err := d.Next.RoundTrip(r)
-	if left := d.pass(r, d.Back); err == nil && (left || d.Loses != nil) {
-		_ = resp.Body.Close()
-		return nil, cmp.Or(r.Context().Err(), d.Loses)
-	}
-	return resp, err
-}
-
-func (d *Slow) pass(r *http.Request, t time.Duration) (left bool) {
-	if d.Careless {
-		time.Sleep(t)
-		return r.Context().Err() != nil
+	if err != nil || r.Method != http.MethodGet {
+		return resp, err
 	}
 	select {
-	case <-time.After(t):
-		return false
+	case <-time.After(d.Back):
+		return resp, nil
 	case <-r.Context().Done():
-		return true
+		_ = resp.Body.Close()
+		return nil, r.Context().Err()
 	}
 }
 

@@ -1,0 +1,144 @@
+package test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// Tests of all operations take them from testkit, which must have all of them.
+func TestEveryOperation_IsInTheTestKit(t *testing.T) {
+	t.Parallel()
+	var ours, theirs []minutes.Operation
+	for _, row := range route.Table {
+		theirs = append(theirs, minutes.Operation(row.Operation))
+	}
+	for _, op := range testkit.Operations() {
+		ours = append(ours, op.Name)
+	}
+	assert.ElementsMatch(t, theirs, ours, "internal/test/testkit/operations.go")
+}
+
+// The responses that tests use have the fields of the API reference.
+func TestFixtures_MatchTheInterface(t *testing.T) {
+	t.Parallel()
+	for kind, object := range testkit.Objects {
+		for _, body := range object.Responses {
+			testkit.RequireForm(t, kind, []byte(body))
+		}
+	}
+}
+
+// Every operation works against the fake, whose responses have exactly the fields of the API reference. What the Client sends
+// is a test of the root.
+func TestEveryOperation_GetsItsResponseFromTheFake(t *testing.T) {
+	t.Parallel()
+	for _, job := range testkit.Jobs() {
+		t.Run(job.Name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				id := job.MeetingFor(t, srv)
+				var resp minutes.Response
+				require.NoError(t, job.Call(minutes.ContextWithResponse(t.Context(), &resp), testkit.Client(srv), id))
+				if job.Upload() {
+					return
+				}
+				op := testkit.OperationNamed(t, job.Op)
+				require.Equal(t, op.Status, resp.StatusCode)
+				if op.ResponseForm == "" {
+					require.Empty(t, resp.Body)
+				} else {
+					require.Contains(t, resp.Header.Get("Content-Type"), "application/json")
+					testkit.RequireForm(t, op.ResponseForm, resp.Body)
+				}
+			})
+		})
+	}
+}
+
+// The service rejects a key without the operation's scope and accepts a key with that scope only. The error names the scope.
+func TestEveryOperation_NeedsItsScope(t *testing.T) {
+	t.Parallel()
+	world := minutestest.DefaultWorld()
+	acme := &world.Organisations[0]
+	for _, scope := range route.Scopes {
+		others := slices.DeleteFunc(slices.Clone(route.Scopes), func(s string) bool { return s == scope })
+		acme.Keys = append(acme.Keys,
+			minutestest.Key{Secret: "key_only_" + scope, IntegrationID: "int_ci", Scopes: []string{scope}},
+			minutestest.Key{Secret: "key_without_" + scope, IntegrationID: "int_ci", Scopes: others})
+	}
+	srv := minutestest.NewServer(t, minutestest.WithWorld(world))
+	for _, op := range testkit.Operations() {
+		_, err := op.Call(t.Context(), srv.ClientWithKey("key_without_"+op.Scope))
+		require.ErrorIs(t, err, minutes.ErrInsufficientScope, op.Name)
+		require.Equal(t, minutes.Scope(op.Scope), testkit.RequireError(t, err, op).Scope)
+		_, err = op.Call(t.Context(), srv.ClientWithKey("key_only_"+op.Scope))
+		require.NotErrorIs(t, err, minutes.ErrInsufficientScope, op.Name)
+	}
+}
+
+// After a lost response, the Client repeats only what is safe to repeat. Which failures it retries at all is a test of
+// internal/rest and internal/storage.
+func TestEveryOperation_IsRetriedOnlyIfSafe(t *testing.T) {
+	t.Parallel()
+	for _, job := range testkit.Jobs() {
+		t.Run(job.Name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				id := job.MeetingFor(t, srv)
+				before := len(srv.Requests(job.Op))
+				srv.Inject(minutestest.Match{Operation: job.Op}, minutestest.RateLimit("1"), minutestest.LoseResponse())
+				err := job.Call(t.Context(), testkit.Client(srv), id)
+				synctest.Wait()
+				want := 2 // the 429 is retried
+				if job.Repeats && !job.Upload() {
+					want++ // an upload finds its audio instead
+				}
+				require.Len(t, srv.Requests(job.Op)[before:], want)
+				require.Equal(t, job.Repeats, err == nil, "%v", err)
+			})
+		})
+	}
+}
+
+// Any response results in a value or in an error that says what happened.
+//
+//	go test -run '^$' -fuzz FuzzResponse -fuzztime 10m ./internal/test
+func FuzzResponse(f *testing.F) {
+	for _, kind := range []string{"MeetingPage", "Envelope"} {
+		for _, body := range testkit.Objects[kind].Responses {
+			f.Add(200, body, "application/json")
+			f.Add(404, body, "application/json")
+		}
+	}
+	f.Add(200, `{"meetings":[null]}`, "")
+	f.Add(502, "<html>", "text/html")
+	f.Add(302, "", "")
+	f.Add(400, `{"error":{"code":"A\u0000B","message":"\ud800","details":{"a":[{}]}}}`, "\x00")
+	f.Fuzz(func(t *testing.T, status int, body, contentType string) {
+		op := testkit.OperationNamed(t, "meetings.list")
+		client, _ := testkit.Responding(t, testkit.Canned(status, body, "Content-Type", contentType))
+		got, err := op.Call(t.Context(), client)
+		if err != nil {
+			testkit.RequireNothing(t, got)
+			require.Equal(t, status, testkit.RequireError(t, err, op).StatusCode)
+			return
+		}
+		require.Equal(t, http.StatusOK/100, status/100)
+		for _, m := range got.(*minutes.MeetingPage).Meetings {
+			require.NotEmpty(t, m.ID)
+			require.NotEmpty(t, m.Status)
+		}
+	})
+}
