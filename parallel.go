@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -57,8 +58,8 @@ func (l *loop) onStatus(f func(*Meeting)) func(*Meeting) {
 
 // parallel calls work for each input, each on a goroutine of its own, until all work has ended. If
 // the body leaves the loop, parallel cancels the work and waits for it. When ctx is done, or after
-// loop.end is set, parallel reads no further input, and at the end it yields a nil Result with the
-// reason.
+// loop.end is set, parallel reads no further input: one that has been read is canceled work. At the
+// end parallel yields a nil Result with the reason.
 func parallel[In any](ctx context.Context, inputs iter.Seq[In], body func(*Result, error) bool, work func(context.Context, *loop, In)) {
 	l := &loop{body: body, calls: make(chan func()), over: make(chan struct{})}
 	working, cancel := context.WithCancel(ContextWithResponse(ctx, nil)) // one Response cannot hold those of concurrent requests
@@ -70,7 +71,14 @@ func parallel[In any](ctx context.Context, inputs iter.Seq[In], body func(*Resul
 			<-ended
 		}
 	}()
-	next, done := background(working, inputs), ctx.Done()
+	start := func(ctx context.Context, in In) {
+		running++
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			work(ctx, l, in)
+		}()
+	}
+	next, done := background(working, l.over, inputs), ctx.Done()
 	for !l.left && (next != nil || running > 0) {
 		select {
 		case in, more := <-next:
@@ -78,22 +86,18 @@ func parallel[In any](ctx context.Context, inputs iter.Seq[In], body func(*Resul
 				next = nil
 				break
 			}
-			running++
-			go func() {
-				defer func() { ended <- struct{}{} }()
-				work(working, l, in)
-			}()
+			start(working, in)
 		case call := <-l.calls:
 			call()
 		case <-ended:
 			running--
 		case <-done:
-			next, done = nil, nil
-			if l.end == nil {
-				l.end = rest.WithCause(ctx, nil)
-			}
+			done, l.end = nil, cmp.Or(l.end, rest.WithCause(ctx, nil))
 		}
 		if l.end != nil {
+			if in, ok := waiting(next); ok {
+				start(canceled(working, l.end), in) // so that the caller can account for it
+			}
 			next = nil
 		}
 	}
@@ -102,15 +106,31 @@ func parallel[In any](ctx context.Context, inputs iter.Seq[In], body func(*Resul
 	}
 }
 
-// background reads seq on another goroutine, because seq may block. It closes the channel at the end
-// of seq, unless ctx is done first.
-func background[T any](ctx context.Context, seq iter.Seq[T]) <-chan T {
+// waiting returns the input that has been read already, if any.
+func waiting[In any](next <-chan In) (in In, ok bool) {
+	select {
+	case in, ok = <-next:
+	default:
+	}
+	return in, ok
+}
+
+// canceled returns a context of ctx that is done because of err.
+func canceled(ctx context.Context, err error) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	cancel(err)
+	return ctx
+}
+
+// background reads seq on another goroutine, because seq may block, until over is closed. It closes
+// the channel at the end of seq, unless ctx is done first.
+func background[T any](ctx context.Context, over <-chan struct{}, seq iter.Seq[T]) <-chan T {
 	next := make(chan T)
 	go func() {
 		for v := range seq {
 			select {
 			case next <- v:
-			case <-ctx.Done():
+			case <-over:
 				return
 			}
 		}
