@@ -38,6 +38,14 @@ func (c *core) checkID(param, id string) error {
 	return nil
 }
 
+// mask returns id without the API key.
+func (c *core) mask(id string) string {
+	if c == nil {
+		return id
+	}
+	return c.Mask.Text(id)
+}
+
 // pathProblem returns why path cannot be sent unchanged or would lead to another path, or "".
 func pathProblem(path string) string {
 	u, err := url.Parse(path)

@@ -246,7 +246,7 @@ func (u *upload) failure(ctx context.Context, err error) error {
 		MeetingID: id, Err: err,
 	}
 	if u.target != nil {
-		e.Host = u.target.Host
+		e.Host = u.core.Mask.Text(u.target.Host)
 	}
 	return e
 }
@@ -254,9 +254,9 @@ func (u *upload) failure(ctx context.Context, err error) error {
 // report reports an attempt that has ended, and the wait before a retry.
 func (u *upload) report(ctx context.Context, next storage.Decision) {
 	info, _ := AttemptFromContext(ctx)
-	o := u.last
+	o, mask := u.last, u.core.Mask
 	a := Attempt{
-		AttemptInfo: info, Method: http.MethodPut, Path: u.target.EscapedPath(), Host: u.target.Host,
+		AttemptInfo: info, Method: http.MethodPut, Path: mask.Text(u.target.EscapedPath()), Host: mask.Text(u.target.Host),
 		StatusCode: o.StatusCode, Code: ErrorCode(o.Code), RequestID: o.RequestID, Err: o.Err,
 		Stalled: o.Stalled, Sent: o.Sent, Duration: o.Took, WillRetry: next.Retries(),
 	}

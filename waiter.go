@@ -216,7 +216,8 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 			if err == nil {
 				err = s.waitAndFetch(ctx, r, g, o.Format, o.Transcript)
 			} else {
-				err = &WaitError{MeetingID: id, Err: err}
+				r.MeetingID = s.core.mask(id)
+				err = &WaitError{MeetingID: r.MeetingID, Err: err}
 			}
 			l.yield(r, err)
 		})

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -87,7 +88,11 @@ func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 		testSecrets(t, "service: "+name, service, func(ctx context.Context, c *minutes.Client) []error {
 			_, got := c.Meetings.Get(ctx, "mtg_1")
 			_, _, created := c.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "x"})
-			return []error{got, created}
+			errs := []error{got, created}
+			for r, err := range c.Meetings.WaitAll(ctx, slices.Values([]string{testkit.SecretKey}), nil) {
+				errs = append(errs, fmt.Errorf("%v: %w", r, err))
+			}
+			return errs
 		})
 	}
 	upload := func(ctx context.Context, c *minutes.Client) []error {
@@ -99,6 +104,7 @@ func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 	for _, unusable := range []string{
 		"https://storage.example/b/k\x7f?", "https://storage.example/b/%zz?", "https://storage.example:port/b?", "https://[::1/b?", "https:///b?",
 		"?", "http://storage.example/b?", "ftp://storage.example/b?", "https://user:" + testkit.SecretSig + "@storage.example/b?",
+		"https://" + testkit.SecretKey + ".example/" + testkit.SecretKey + "?",
 	} {
 		testSecrets(t, fmt.Sprintf("upload URL %q", unusable), directed(unusable+testkit.PresignedQuery, dials(testbase.ErrRefused)), upload)
 	}
