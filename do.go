@@ -36,10 +36,11 @@ type Request struct {
 type Response struct {
 	StatusCode int
 	Header     http.Header // without cookies, the API key and the query of a Location
-	Body       []byte      // at most 4 MiB, or 8 MiB for minutes and a transcript
+	Body       []byte      `json:"-"` // at most 4 MiB, or 8 MiB for minutes and a transcript
 }
 
-// Format prints the Response without its body, which may contain an upload URL, for every verb.
+// Format prints the Response without its body, which may contain an upload URL, for every verb. The
+// packages slog and encoding/json leave the body out, too.
 func (r Response) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "minutes.Response(%d, body of %d bytes)", r.StatusCode, len(r.Body))
 }

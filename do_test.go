@@ -2,6 +2,7 @@ package minutes_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -231,4 +232,7 @@ func TestResponse_PrintsNoBody(t *testing.T) {
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "response", resp)
 	require.Contains(t, log.String(), "body of 56 bytes")
 	require.NotContains(t, log.String(), "signature")
+	written, err := json.Marshal(resp)
+	require.NoError(t, err)
+	require.NotContains(t, string(written), "Body")
 }

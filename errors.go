@@ -308,8 +308,8 @@ func Retryable(err error) bool {
 				return true
 			}
 		case *StorageError:
-			_, asked := errors.AsType[*Error](e.Err) // the service's answer is newer than a lost response
-			if storage.Retryable(e.StatusCode, e.Code, e.Message) && (e.StatusCode != 0 || !asked) {
+			_, asked := errors.AsType[*Error](e.Err) // the service's answer is newer, so it decides
+			if !asked && storage.Retryable(e.StatusCode, e.Code, e.Message) {
 				return true
 			}
 		}

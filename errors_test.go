@@ -481,13 +481,15 @@ func TestRetryAfter_ReadsServiceAndStorage(t *testing.T) {
 	}
 }
 
-// If the question whether the audio arrived finds the meeting deleted, another upload cannot succeed.
-func TestRetryable_LetsTheServiceDecideAfterALostUpload(t *testing.T) {
+// If a request after an attempt finds the meeting deleted, another upload cannot succeed.
+func TestRetryable_LetsTheServiceDecideAfterAnUpload(t *testing.T) {
 	t.Parallel()
-	lost := &minutes.StorageError{MeetingID: "mtg_1", Err: io.EOF}
-	require.True(t, minutes.Retryable(lost))
-	lost.Err = fmt.Errorf("%w; %w", io.EOF, &minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound})
-	require.False(t, minutes.Retryable(lost))
-	lost.Err = fmt.Errorf("%w; %w", io.EOF, &minutes.Error{StatusCode: 503})
-	require.True(t, minutes.Retryable(lost))
+	for _, status := range []int{0, 503} { // of storage's last response
+		failed := &minutes.StorageError{StatusCode: status, MeetingID: "mtg_1", Err: io.EOF}
+		require.True(t, minutes.Retryable(failed))
+		failed.Err = fmt.Errorf("%w; %w", io.EOF, &minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound})
+		require.False(t, minutes.Retryable(failed))
+		failed.Err = fmt.Errorf("%w; %w", io.EOF, &minutes.Error{StatusCode: 503})
+		require.True(t, minutes.Retryable(failed))
+	}
 }

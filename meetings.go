@@ -387,11 +387,11 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 	resp, err := s.core.request(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id})
-	if err == nil || resp != nil && resp.MayHaveTakenEffect {
-		s.core.poller.Ask(id, true) // its waits find out by a GET
-	}
 	if errors.Is(err, ErrNotFound) && resp.MayHaveTakenEffect {
-		return nil // an earlier attempt deleted it, and its response was lost
+		err = nil // an earlier attempt deleted it, and its response was lost
+	}
+	if err == nil {
+		s.core.poller.Ask(id, true) // its waits find out by a GET
 	}
 	return err
 }

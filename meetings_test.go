@@ -317,19 +317,21 @@ func TestFindByExternalID_FindsTrimmedReference(t *testing.T) {
 	}
 }
 
-// A Delete that the service rejects changes nothing, so the next poll keeps its interval.
-func TestDelete_KeepsThePollIntervalIfRejected(t *testing.T) {
+// A Delete that fails has probably changed nothing, so the next poll keeps its interval.
+func TestDelete_KeepsThePollIntervalIfItFails(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		c := testkit.Client(srv)
-		id := testkit.Uploaded(t, c, "Weekly").ID
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
-		defer cancel()
-		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsDelete}, minutestest.Refuse(minutes.ErrForbidden))
-		time.AfterFunc(10*time.Second, func() { assert.ErrorIs(t, c.Meetings.Delete(ctx, id), minutes.ErrForbidden) })
-		_, err := c.Meetings.Wait(ctx, id, nil)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Len(t, srv.Requests(minutes.OpMeetingsGet), 2)
-	})
+	for _, code := range []minutes.ErrorCode{minutes.ErrForbidden, minutes.ErrInternal} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+			c := testkit.Client(srv, minutes.WithMaxRetries(0))
+			id := testkit.Uploaded(t, c, "Weekly").ID
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+			defer cancel()
+			srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsDelete}, minutestest.Refuse(code))
+			time.AfterFunc(10*time.Second, func() { assert.ErrorIs(t, c.Meetings.Delete(ctx, id), code) })
+			_, err := c.Meetings.Wait(ctx, id, nil)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Len(t, srv.Requests(minutes.OpMeetingsGet), 2)
+		})
+	}
 }

@@ -64,16 +64,14 @@ func (l *loop) stop(err error) {
 	})
 }
 
-// parallel calls work for each input, each on a goroutine of its own, until all work has ended. inputs
-// runs on another goroutine, because it may block; its error stops the loop. If the body leaves the
-// loop, parallel cancels the work and waits for it. When ctx is done, or after loop.end is set, parallel
-// reads no further input, and at the end it yields a nil Result with the reason.
-func parallel[In any](ctx context.Context, body func(*Result, error) bool,
-	inputs func(ctx context.Context, yield func(In) bool) error, work func(context.Context, *loop, In),
-) {
+// parallel calls work for each input, each on a goroutine of its own, until all work has ended. If the
+// body leaves the loop, parallel cancels the work and waits for it. When ctx is done, or after loop.end
+// is set, parallel takes no further input but one that has been read already, and at the end it yields a
+// nil Result with the reason.
+func parallel[In any](ctx context.Context, body func(*Result, error) bool, inputs inputs[In], work func(context.Context, *loop, In)) {
 	ctx, cancel := context.WithCancel(ContextWithResponse(ctx, nil)) // one Response cannot hold those of concurrent requests
 	l := &loop{body: body, calls: make(chan func()), over: make(chan struct{}), cancel: cancel}
-	read, ended, running := make(chan In), make(chan struct{}), 0
+	ended, running := make(chan struct{}), 0
 	defer func() {
 		cancel()
 		close(l.over)
@@ -81,12 +79,57 @@ func parallel[In any](ctx context.Context, body func(*Result, error) bool,
 			<-ended
 		}
 	}()
+	start := func(in In) {
+		running++
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			work(ctx, l, in)
+		}()
+	}
+	next, done := background(ctx, l, inputs), ctx.Done()
+	for !l.left && (next != nil || running > 0) {
+		select {
+		case in, more := <-next:
+			if more {
+				start(in)
+			} else {
+				next = nil
+			}
+		case call := <-l.calls:
+			call()
+		case <-ended:
+			running--
+		case <-done:
+			done, l.end = nil, cmp.Or(l.end, rest.WithCause(ctx, nil))
+		}
+		if l.end != nil {
+			select {
+			case in, more := <-next:
+				if more { // it would be lost, since a sequence that reads a channel cannot give it back
+					start(in)
+				}
+			default:
+			}
+			next = nil
+		}
+	}
+	if !l.left && l.end != nil {
+		body(nil, &WaitError{Err: l.end})
+	}
+}
+
+// inputs yields what a loop works on. Its error stops the loop.
+type inputs[In any] func(ctx context.Context, yield func(In) bool) error
+
+// background reads from inputs on another goroutine, because inputs may block.
+func background[In any](ctx context.Context, l *loop, from inputs[In]) <-chan In {
+	read := make(chan In)
 	go func() {
-		err := inputs(ctx, func(in In) bool {
+		err := from(ctx, func(in In) bool {
 			select {
 			case read <- in:
-				return true
-			case <-ctx.Done():
+				return ctx.Err() == nil
+			case <-l.over:
 				return false
 			}
 		})
@@ -98,33 +141,7 @@ func parallel[In any](ctx context.Context, body func(*Result, error) bool,
 			close(read)
 		}
 	}()
-	next, done := read, ctx.Done()
-	for !l.left && (next != nil || running > 0) {
-		select {
-		case in, more := <-next:
-			if !more {
-				next = nil
-				break
-			}
-			running++
-			go func() {
-				defer func() { ended <- struct{}{} }()
-				work(ctx, l, in)
-			}()
-		case call := <-l.calls:
-			call()
-		case <-ended:
-			running--
-		case <-done:
-			done, l.end = nil, cmp.Or(l.end, rest.WithCause(ctx, nil))
-		}
-		if l.end != nil {
-			next = nil
-		}
-	}
-	if !l.left && l.end != nil {
-		body(nil, &WaitError{Err: l.end})
-	}
+	return read
 }
 
 // fetch calls get until the minutes or the transcript are ready, at intervals like the poller's. At most

@@ -137,6 +137,31 @@ func TestParallel_EndsWithContext(t *testing.T) {
 	})
 }
 
+// An input that was read while the loop's body ran has its own Result, even if ctx is done by then.
+func TestParallel_AccountsForInputReadDuringTheBody(t *testing.T) {
+	eachOfMany(t, func(t *testing.T, srv *minutestest.Server, all many) {
+		inputs := make(chan string, 2)
+		inputs <- all.input(0)
+		second := all.input(1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		results, requests := 0, 0
+		for r, err := range all.run(ctx, channel(inputs), nil) {
+			if results++; err == nil {
+				inputs <- second
+				time.Sleep(2 * time.Hour)
+				requests = len(srv.Requests())
+				continue
+			}
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, results == 3, r == nil)
+		}
+		require.Equal(t, 3, results)
+		require.Len(t, srv.Requests(), requests)
+		close(inputs)
+	})
+}
+
 // If the service rejects the key, each pending meeting has its own Result as well.
 func TestParallel_EndsWithKey(t *testing.T) {
 	eachOfMany(t, func(t *testing.T, srv *minutestest.Server, all many) {

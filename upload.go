@@ -180,7 +180,7 @@ func (u *upload) attempt(ctx context.Context) storage.Decision {
 	}
 	a := Attempt{
 		AttemptInfo: AttemptInfo{Operation: OpUpload, MeetingID: u.id, Number: number},
-		Method:      http.MethodPut, Path: u.put.URL.EscapedPath(), Host: u.put.URL.Host,
+		Method:      http.MethodPut, Path: c.Mask.Text(u.put.URL.EscapedPath()), Host: c.Mask.Text(u.put.URL.Host),
 		StatusCode: o.StatusCode, Code: ErrorCode(o.Code), RequestID: o.RequestID, Err: o.Err,
 		Stalled: errors.Is(o.Err, storage.ErrStalled), Sent: o.Sent, Duration: o.Took,
 	}
@@ -196,12 +196,12 @@ func (u *upload) attempt(ctx context.Context) storage.Decision {
 func (u *upload) failure(ctx context.Context, err error) error {
 	err = rest.WithCause(ctx, rest.Join(u.lastErr, err))
 	if u.state.Attempts == 0 || errors.Is(u.lastErr, storage.ErrUnreadable) { // storage has not failed
-		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(u.core.Mask.Text(u.id)), unprefixedError{err})
+		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(u.id), unprefixedError{err})
 	}
 	r := u.response
 	return &StorageError{
 		StatusCode: r.StatusCode, Code: r.Code, Message: r.Message, RequestID: r.RequestID, RetryAfter: r.RetryAfter,
-		MeetingID: u.id, Host: u.put.URL.Host, Err: err,
+		MeetingID: u.id, Host: u.core.Mask.Text(u.put.URL.Host), Err: err,
 	}
 }
 

@@ -204,7 +204,8 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 			g, r := goal{WaitOptions: o}, &Result{MeetingID: id}
 			g.OnStatus = l.onStatus(o.OnStatus)
 			if err := s.core.checkID("ids", id); err != nil {
-				l.yield(r, &WaitError{MeetingID: id, Err: err})
+				r.MeetingID = s.core.Mask.Text(id)
+				l.yield(r, &WaitError{MeetingID: r.MeetingID, Err: err})
 				return
 			}
 			l.yield(r, s.waitAndFetch(ctx, r, g))

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -112,7 +113,11 @@ func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 		testSecrets(t, "service: "+name, service, func(ctx context.Context, c *minutes.Client) []error {
 			_, got := c.Meetings.Get(ctx, "mtg_1")
 			_, _, created := c.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "x"})
-			return []error{got, created}
+			errs := []error{got, created}
+			for r, err := range c.Meetings.WaitAll(ctx, slices.Values([]string{secretKey}), nil) {
+				errs = append(errs, fmt.Errorf("%v: %w", r, err))
+			}
+			return errs
 		})
 	}
 	upload := func(ctx context.Context, c *minutes.Client) []error {
@@ -122,7 +127,7 @@ func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 		testSecrets(t, "storage: "+name, directed(storageURL, store), upload)
 	}
 	refuses := fails(func(*http.Request) error { return testbase.ErrRefused })
-	for _, unusable := range []string{"https://storage.example/%zz?", "https://[::1/b?", "?", "http://storage.example/b?", "https://user:" + secretSig + "@storage.example/b?"} {
+	for _, unusable := range []string{"https://storage.example/%zz?", "https://[::1/b?", "?", "http://storage.example/b?", "https://user:" + secretSig + "@storage.example/b?", "https://" + secretKey + ".example/" + secretKey + "?"} {
 		testSecrets(t, fmt.Sprintf("upload URL %q", unusable), directed(unusable+presignedQuery, refuses), upload)
 	}
 }
