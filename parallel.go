@@ -79,22 +79,22 @@ func parallel[In any](ctx context.Context, body func(*Result, error) bool, input
 			<-ended
 		}
 	}()
-	start := func(in In) {
+	next, done := background(ctx, l, inputs), ctx.Done()
+	take := func(in In, more bool) {
+		if !more {
+			next = nil
+			return
+		}
 		running++
 		go func() {
 			defer func() { ended <- struct{}{} }()
 			work(ctx, l, in)
 		}()
 	}
-	next, done := background(ctx, l, inputs), ctx.Done()
 	for !l.left && (next != nil || running > 0) {
 		select {
 		case in, more := <-next:
-			if more {
-				start(in)
-			} else {
-				next = nil
-			}
+			take(in, more)
 		case call := <-l.calls:
 			call()
 		case <-ended:
@@ -104,10 +104,8 @@ func parallel[In any](ctx context.Context, body func(*Result, error) bool, input
 		}
 		if l.end != nil {
 			select {
-			case in, more := <-next:
-				if more { // it would be lost, since a sequence that reads a channel cannot give it back
-					start(in)
-				}
+			case in, more := <-next: // otherwise lost, since a sequence that reads a channel cannot give it back
+				take(in, more)
 			default:
 			}
 			next = nil
