@@ -16,11 +16,18 @@ import (
 type loop struct {
 	body   func(*Result, error) bool
 	calls  chan func()
+	ended  chan struct{} // receives from each work that ends
 	over   chan struct{} // closed when nobody receives from calls any more
 	cancel func()        // ends all work
 
 	left bool  // the body has left the loop; belongs to the loop's goroutine
 	end  error // why the whole loop ends; belongs to the loop's goroutine
+}
+
+// run calls work, and reports its end, even if it panics.
+func (l *loop) run(work func()) {
+	defer func() { l.ended <- struct{}{} }()
+	work()
 }
 
 // do calls f on the loop's goroutine and waits until f has returned. If the loop is over, do returns
@@ -70,13 +77,13 @@ func (l *loop) stop(err error) {
 // nil Result with the reason.
 func parallel[In any](ctx context.Context, body func(*Result, error) bool, inputs inputs[In], work func(context.Context, *loop, In)) {
 	ctx, cancel := context.WithCancel(ContextWithResponse(ctx, nil)) // one Response cannot hold those of concurrent requests
-	l := &loop{body: body, calls: make(chan func()), over: make(chan struct{}), cancel: cancel}
-	ended, running := make(chan struct{}), 0
+	l := &loop{body: body, calls: make(chan func()), ended: make(chan struct{}), over: make(chan struct{}), cancel: cancel}
+	running := 0
 	defer func() {
 		cancel()
 		close(l.over)
 		for ; running > 0; running-- {
-			<-ended
+			<-l.ended
 		}
 	}()
 	next, done := background(ctx, l, inputs), ctx.Done()
@@ -86,10 +93,7 @@ func parallel[In any](ctx context.Context, body func(*Result, error) bool, input
 			return
 		}
 		running++
-		go func() {
-			defer func() { ended <- struct{}{} }()
-			work(ctx, l, in)
-		}()
+		go l.run(func() { work(ctx, l, in) })
 	}
 	for !l.left && (next != nil || running > 0) {
 		select {
@@ -97,7 +101,7 @@ func parallel[In any](ctx context.Context, body func(*Result, error) bool, input
 			take(in, more)
 		case call := <-l.calls:
 			call()
-		case <-ended:
+		case <-l.ended:
 			running--
 		case <-done:
 			done, l.end = nil, cmp.Or(l.end, rest.WithCause(ctx, nil))
