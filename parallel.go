@@ -24,7 +24,7 @@ type loop struct {
 	end  error // why the whole loop ends; belongs to the loop's goroutine
 }
 
-// run calls work, and reports its end, even if it panics.
+// run calls work, and reports its end.
 func (l *loop) run(work func()) {
 	defer func() { l.ended <- struct{}{} }()
 	work()
