@@ -62,58 +62,6 @@ func TestProcess_TurnsARecordingIntoMinutes(t *testing.T) {
 	})
 }
 
-// crash is a transport whose process dies: it loses every request after the nth, and the response
-// to the nth may be lost.
-type crash struct {
-	next    http.RoundTripper
-	after   int64
-	mid     bool // the last request takes effect, its response is lost
-	n       atomic.Int64
-	onCrash func()
-}
-
-func (c *crash) RoundTrip(r *http.Request) (*http.Response, error) {
-	n := c.n.Add(1)
-	if n < c.after {
-		return c.next.RoundTrip(r)
-	}
-	if n == c.after && c.mid {
-		if resp, err := c.next.RoundTrip(r); err == nil {
-			_ = resp.Body.Close()
-		}
-	} else if r.Body != nil {
-		_ = r.Body.Close()
-	}
-	c.onCrash()
-	return nil, errors.New("the process is dead")
-}
-
-// If a job dies at any request, whether or not that took effect, the next run finishes it.
-func TestProcess_FinishesAfterACrash(t *testing.T) {
-	t.Parallel()
-	for _, mid := range []bool{false, true} {
-		for after := int64(1); after <= 8; after++ {
-			t.Run(fmt.Sprintf("request %d, done %t", after, mid), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-					ctx, die := context.WithCancel(t.Context())
-					dying := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: &crash{
-						next: srv.HTTPClient().Transport, after: after, mid: mid, onCrash: die,
-					}}))
-					_, err := dying.Meetings.Process(ctx, weekly("rec-1"), testkit.Audio(100_000), nil)
-					require.ErrorIs(t, err, context.Canceled)
-
-					time.Sleep(time.Minute)
-					_, err = testkit.Client(srv).Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(100_000), nil)
-					require.NoError(t, err)
-					oneMeeting(t, srv, 1)
-				})
-			})
-		}
-	}
-}
-
 // oneMeeting checks that there are n meetings, each with one audio.
 func oneMeeting(t *testing.T, srv *minutestest.Server, n int) {
 	t.Helper()
@@ -179,44 +127,6 @@ type unclosable struct{ io.ReaderAt }
 var errUnclosable = errors.New("cannot be closed")
 
 func (unclosable) Close() error { return errUnclosable }
-
-// Two workers with one external id, on separate Clients, end with one meeting and no error.
-func TestProcess_TwoWorkersMakeOneMeeting(t *testing.T) {
-	t.Parallel()
-	lost := minutestest.LoseResponse()
-	for name, faults := range map[string]map[minutes.Operation]minutestest.Fault{
-		"nothing goes wrong": nil,
-		"lost responses":     {"meetings.create": lost, "meetings.upload_url": lost, minutes.OpUpload: lost},
-		"broken uploads":     {minutes.OpUpload: minutestest.ResetUpload(5000)},
-		"faults of storage":  {minutes.OpUpload: minutestest.RefuseUpload(500, "InternalError").AfterEffect()},
-	} {
-		for lag := range 3 {
-			t.Run(fmt.Sprint(name, ", ", lag, " s later"), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-					for op, fault := range faults {
-						srv.Inject(minutestest.Match{Operation: op}, fault).Optional()
-					}
-					var workers sync.WaitGroup
-					var ids [2]string
-					for i := range ids {
-						workers.Go(func() {
-							time.Sleep(time.Duration(i*lag) * time.Second)
-							r, err := testkit.Client(srv).Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10_000), nil)
-							if assert.NoError(t, err) {
-								ids[i] = r.MeetingID
-							}
-						})
-					}
-					workers.Wait()
-					assert.Equal(t, ids[0], ids[1])
-					oneMeeting(t, srv, 1)
-				})
-			})
-		}
-	}
-}
 
 // If the service rejects the upload URL, another worker may have uploaded the audio. If the service
 // cannot say so until ctx is done, a later run can ask again.

@@ -2,9 +2,7 @@ package minutes_test
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -75,15 +73,6 @@ func TestWait_Ends(t *testing.T) {
 		assert.Equal(t, minutes.StatusGeneratingMinutes, got.Status, "past it counts, too")
 		assert.Less(t, time.Since(start), 13*time.Minute)
 	})
-	inBubble(t, "if the meeting failed", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, _ *minutes.Meeting) {
-		srv.Script(minutestest.Script{Outcome: minutes.StatusTranscribeBlocked})
-		m := testkit.Uploaded(t, c, "Doomed")
-		_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
-		failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
-		require.True(t, ok, "%v", err)
-		assert.Equal(t, minutes.StatusTranscribeBlocked, failed.Status)
-		assert.Equal(t, "Doomed", failed.Meeting.Title)
-	})
 	inBubble(t, "without audio", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, _ *minutes.Meeting) {
 		id, began := testkit.Waiting(t, srv), time.Now()
 		_, err := c.Meetings.Wait(t.Context(), id, &minutes.WaitOptions{AudioTimeout: 10 * time.Minute})
@@ -91,23 +80,16 @@ func TestWait_Ends(t *testing.T) {
 		assert.Equal(t, minutes.StatusCreated, asWaitError(t, err, id).Meeting.Status)
 		assert.InDelta(t, 10*time.Minute, time.Since(began), float64(32*time.Second))
 	})
-	inBubble(t, "with its deadline", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	inBubble(t, "with its context, whose cause it names", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		cause := errors.New("shutting down")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Minute, cause)
 		defer cancel()
 		start := time.Now()
 		_, err := c.Meetings.Wait(ctx, m.ID, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, cause)
 		assert.Equal(t, 5*time.Minute, time.Since(start))
 		assert.Equal(t, minutes.StatusTranscribing, asWaitError(t, err, m.ID).Meeting.Status)
-	})
-	inBubble(t, "with its context, whose cause it names", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cause := errors.New("shutting down")
-		time.AfterFunc(time.Minute, func() { cancel(cause) })
-		_, err := c.Meetings.Wait(ctx, m.ID, nil)
-		asWaitError(t, err, m.ID)
-		assert.ErrorIs(t, err, context.Canceled)
-		assert.ErrorIs(t, err, cause)
 	})
 	inBubble(t, "before a request, if ctx is done", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -133,73 +115,6 @@ func TestWait_Ends(t *testing.T) {
 		_, err = c.Meetings.Wait(t.Context(), m.ID, nil) // although the Client has just seen the meeting
 		require.ErrorIs(t, err, minutes.ErrNotFound)
 	})
-	inBubble(t, "if the key is revoked", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		time.AfterFunc(time.Minute, func() {
-			srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Revoked = true })
-		})
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		asWaitError(t, err, m.ID)
-		assert.ErrorIs(t, err, minutes.ErrUnauthenticated)
-	})
-	inBubble(t, "if the service rejects the request", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.Refuse(minutes.ErrInsufficientScope))
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		asWaitError(t, err, m.ID)
-		assert.ErrorIs(t, err, minutes.ErrInsufficientScope)
-		assert.Len(t, srv.Requests("meetings.get"), 1)
-	})
-}
-
-// Transient failures never end a wait, however many there are.
-func TestWait_OutlastsTransientFailures(t *testing.T) {
-	t.Parallel()
-	for name, fault := range map[string]minutestest.Fault{
-		"lost responses": minutestest.LoseResponse(), "500": minutestest.Refuse(minutes.ErrInternal), "429": minutestest.RateLimit(""),
-	} {
-		inBubble(t, name, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-			srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 60}, fault)
-			_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-			require.NoError(t, err)
-		})
-	}
-}
-
-// An untrusted certificate, an edge that rejects requests, or responses of something else end a wait
-// after ten minutes, but not before.
-func TestWait_EndsAfterTenMinutesWithoutTheService(t *testing.T) {
-	t.Parallel()
-	for name, edge := range map[string]testbase.RoundTripper{
-		"certificate":     func(*http.Request) (*http.Response, error) { return nil, testbase.ErrUntrusted },
-		"403 of a proxy":  testkit.Canned(403, "<h1>Forbidden</h1>"),
-		"another meeting": testkit.Canned(200, `{"id":"mtg_other","status":"minutes_ready"}`),
-	} {
-		for _, bad := range []time.Duration{9 * time.Minute, time.Hour} {
-			t.Run(fmt.Sprint(name, " for ", bad), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-					m, began := testkit.Uploaded(t, testkit.Client(srv), "Weekly"), time.Now()
-					c := testkit.WatchedBy(srv, testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
-						if since := time.Since(began); since >= time.Minute && since < time.Minute+bad {
-							return edge(r)
-						}
-						return srv.HTTPClient().Transport.RoundTrip(r)
-					}))
-					_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-					if bad < 10*time.Minute {
-						require.NoError(t, err)
-						return
-					}
-					asWaitError(t, err, m.ID)
-					_, api := errors.AsType[*minutes.Error](err)
-					require.True(t, api, "%v", err)
-					_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
-					require.Equal(t, name == "certificate", untrusted, "%v", err)
-					require.InDelta(t, 12*time.Minute, time.Since(began), float64(time.Minute))
-				})
-			})
-		}
-	}
 }
 
 // If ctx ends while polls fail, the error contains the last failure. Otherwise it does not.

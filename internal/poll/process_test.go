@@ -175,8 +175,11 @@ func (p *process) through(ctx context.Context, m *meeting) {
 	p.wait(ctx, m, true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m.over && ctx.Err() == nil {
+	switch {
+	case ctx.Err() == nil && m.over:
 		p.done[m.id]++
+	case p.restarts > 0: // the next run waits for it, unless it finds that the meeting has ended or is too old
+		m.owner = -1
 	}
 }
 
