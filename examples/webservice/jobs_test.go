@@ -84,7 +84,7 @@ func TestInstance_StopsUploads(t *testing.T) {
 				assert.Len(t, srv.Requests(), requests+asked, "nothing else is requested")
 
 				srv.Update("org_acme", func(o *minutestest.Organisation) { set(o, true) })
-				time.Sleep(2 * time.Hour)
+				time.Sleep(30 * time.Minute)
 				for i := range 11 {
 					assert.Equal(t, "done", call(t, in, "GET", fmt.Sprint(i, ".mp3"), "").State)
 				}
