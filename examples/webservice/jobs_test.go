@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -25,7 +24,6 @@ func bubble(t *testing.T, test func(t *testing.T, srv *minutestest.Server, in *i
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		slog.SetDefault(slog.New(slog.DiscardHandler))
 		world := minutestest.DefaultWorld()
 		world.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: 5 * time.Minute, Write: time.Minute}
 		srv := minutestest.NewServer(t, minutestest.WithWorld(world))
