@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"strings"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -29,27 +28,7 @@ func ExampleError() {
 	// Output: 404 NOT_FOUND true
 }
 
-// Storage rejected the recording.
-func ExampleStorageError() {
-	srv := minutestest.New()
-	defer srv.Close()
-	srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(400, "EntityTooLarge"))
-	client := srv.Client()
-	ctx := context.Background()
-
-	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	sound := strings.NewReader(strings.Repeat("sound", 1000))
-	err = client.Meetings.Upload(ctx, m.ID, minutes.FromReaderAt(sound, sound.Size(), "audio/mpeg"), nil)
-	if refused, ok := errors.AsType[*minutes.StorageError](err); ok {
-		fmt.Println(refused.StatusCode, refused.Code, "later again:", minutes.Retryable(err))
-	}
-	// Output: 400 EntityTooLarge later again: false
-}
-
-// A meeting failed without minutes. The interface has one state for all reasons, so check the
+// A meeting failed without minutes. The API has one status for all reasons, so check the
 // remaining credits. The transcript exists in any case.
 func ExampleMeetingFailedError() {
 	srv := quick()
@@ -130,23 +109,6 @@ func ExampleWaitError() {
 	}
 	// Output:
 	// Weekly was last seen transcribing
-	// true
-}
-
-// The Client rejects invalid parameters before any request.
-func ExampleParamError() {
-	srv := minutestest.New()
-	defer srv.Close()
-
-	_, err := srv.Client().Meetings.Get(context.Background(), "")
-	if bad, ok := errors.AsType[*minutes.ParamError](err); ok {
-		fmt.Println(bad.Param, bad.Reason)
-	}
-	empty := minutes.FromReader(strings.NewReader(""), "audio/mpeg")
-	err = srv.Client().Meetings.Upload(context.Background(), "mtg_1", empty, nil)
-	fmt.Println(errors.Is(err, minutes.ErrRecordingEmpty))
-	// Output:
-	// id must not be empty
 	// true
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -39,18 +38,6 @@ func ExampleMeetingsService_Create() {
 	// Output:
 	// Budget 2026-03-09 14:30 created true
 	// Budget 2026-03-09 14:30 created false
-}
-
-func ExampleMeetingsService_FindByExternalID() {
-	srv := minutestest.New()
-	defer srv.Close()
-	client := srv.Client()
-
-	_, err := client.Meetings.FindByExternalID(context.Background(), "crm-4711")
-	if errors.Is(err, minutes.ErrNotFound) {
-		fmt.Println("no such meeting yet")
-	}
-	// Output: no such meeting yet
 }
 
 func ExampleMeetingsService_Update() {
@@ -206,30 +193,6 @@ func ExampleMeetingsService_Process() {
 	// 1 upload
 }
 
-// Report a job's progress: the percentage of the upload, and the meeting's states.
-func ExampleMeetingsService_Process_progress() {
-	srv := quick()
-	defer srv.Close()
-	client := srv.Client()
-	ctx := context.Background()
-	sound := strings.NewReader(strings.Repeat("sound", 1000))
-	recording := minutes.FromReaderAt(sound, sound.Size(), "audio/mpeg")
-	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"}
-
-	var percent atomic.Int64 // for a progress bar; Progress runs on another goroutine
-	result, err := client.Meetings.Process(ctx, params, recording, &minutes.ProcessOptions{
-		Progress: func(sent, total int64) { percent.Store(100 * sent / total) },
-		OnStatus: func(m *minutes.Meeting) { fmt.Println("now", m.Status) },
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(percent.Load(), "% sent,", len(result.Minutes.Content) > 0)
-	// Output:
-	// now minutes_ready
-	// 100 % sent, true
-}
-
 // Process many jobs: four uploads at a time, any number of waits.
 func ExampleMeetingsService_ProcessAll() {
 	srv := quick()
@@ -317,25 +280,6 @@ func ExampleMeetingsService_Wait() {
 	// spk_1: Yes.
 }
 
-// The steps of Process, one by one.
-func ExampleMeetingsService_WaitForMinutes() {
-	srv := quick()
-	defer srv.Close()
-	client := srv.Client()
-	id := created(client, "Weekly")
-
-	written, err := client.Meetings.WaitForMinutes(context.Background(), id, &minutes.WaitOptions{Format: minutes.FormatMarkdown})
-	if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok {
-		fmt.Println("create another:", failed.Status)
-		return
-	}
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(strings.Contains(written.Content, "Weekly"))
-	// Output: true
-}
-
 // Wait for meetings that someone else created.
 func ExampleMeetingsService_WaitAll() {
 	srv := quick()
@@ -395,14 +339,4 @@ func ExampleMeetingsService_Follow() {
 	// Output:
 	// Weekly html
 	// over: true
-}
-
-func ExampleTranscript_Turns() {
-	transcript := &minutes.Transcript{Text: "spk_0: Shall we ship on Monday?\nspk_1: Yes.\n"}
-	for turn := range transcript.Turns() {
-		fmt.Printf("%s says %q\n", turn.Speaker, turn.Text)
-	}
-	// Output:
-	// spk_0 says "Shall we ship on Monday?"
-	// spk_1 says "Yes."
 }

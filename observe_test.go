@@ -354,13 +354,3 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 		require.NotContains(t, out.String(), srv.Key())
 	})
 }
-
-// named is a transport that names each request like a tracing span.
-type named struct{ http.RoundTripper }
-
-func (n named) RoundTrip(req *http.Request) (*http.Response, error) {
-	if attempt, ok := minutes.AttemptFromContext(req.Context()); ok {
-		fmt.Println(attempt.Operation, attempt.Number)
-	}
-	return n.RoundTripper.RoundTrip(req)
-}

@@ -101,7 +101,7 @@ func (in *instance) jobs(ctx context.Context) iter.Seq[minutes.Job] {
 				if !errors.Is(err, sql.ErrNoRows) && ctx.Err() == nil {
 					slog.Error("cannot take a job", "error", err)
 				}
-				sleep(ctx, time.Second)
+				sleep(ctx, 5*time.Second)
 				continue
 			}
 			stopped := in.stopped(ctx)
