@@ -318,7 +318,7 @@ func (c *chaos) waitAll(client *minutes.Client, ids []string, rnd *rand.Rand) {
 	defer cancel()
 	s := c.step(ctx, "WaitAll", rnd)
 	yielded := map[string]bool{}
-	for r, err := range client.Meetings.WaitAll(s.ctx, slices.Values(append(ids, ids[0])), nil) {
+	for r, err := range client.Meetings.WaitAll(s.ctx, slices.Values(slices.Concat(ids, ids[:1])), nil) {
 		if r == nil { // the loop is over
 			c.checkEnd(s, err)
 			return
