@@ -25,7 +25,7 @@ type pace struct {
 	row     int       // 429s in a row
 	halved  float64   // requests a second just after the last 429
 	sent    time.Time // the last request
-	recent  float64   // how many requests the second before it had, each counting less the older it is
+	recent  float64   // requests in about the second before sent, each counting less the older it was
 }
 
 // perSecond returns how many requests may be sent in a second.
@@ -57,7 +57,7 @@ func (p *pace) rejected(now, sentAt time.Time, retryAfter time.Duration, random 
 		p.row++
 		pause = max(pause, time.Duration(random*float64(time.Second<<min(p.row, 4))))
 		before := p.perSecond(now)
-		if math.IsInf(before, 1) {
+		if math.IsInf(before, 1) { // there was no bound, so begin with what was sent
 			before = p.recent
 		}
 		p.halved, p.limited = max(leastPace, before/2), now

@@ -3,7 +3,8 @@
 // caller interprets the response.
 //
 // Read [New] first: it assembles the chain that each attempt passes through. The files then follow
-// in this order: retry.go, limit.go (with throttle.go), credentials.go, attempt.go.
+// in this order: retry.go, limit.go (with throttle.go and pace.go), credentials.go, attempt.go. They use
+// connection.go (what an error of a connection means) and secret.go (how errors lose secrets).
 package rest
 
 import (
@@ -45,7 +46,8 @@ type Client struct {
 //
 //	retryablehttp  sends the request; then checkRetry decides whether to repeat it, and
 //	               backoff when (retry.go)
-//	limit          waits for the end of a rate-limit pause, and for the rate limit
+//	http.Client    only wraps errors, with the URL
+//	limit          waits for the end of a rate-limit pause, for the pace after it, and for the rate limit
 //	credentials    sets the header, with the API key
 //	attempt        limits the time, and reads the whole response
 //	Transport      connects to the service
@@ -82,7 +84,8 @@ type Request struct {
 	Buffer *bytes.Buffer
 }
 
-// Response is the last response that any attempt of a request received. Its body is in memory.
+// Response is the last response that any attempt of a request received, so after a 429 and then a lost connection it is the
+// 429. Its body is in memory.
 type Response struct {
 	Request    *Request
 	Status     int         // 0 if there was no response
@@ -100,7 +103,7 @@ type call struct {
 	Request
 	response Response
 	attempt  *Attempt // the last one; nil before the first
-	failure  error    // why there is no whole response to the last attempt, or no attempt
+	failure  error    // why the last attempt has no whole response (set by checkRetry), or why it was not sent (by limit)
 }
 
 type callKey struct{}

@@ -18,25 +18,27 @@ const MaxRetryAfter = time.Minute
 // observer. If a retry could come after ctx's deadline, the response at hand is worth more than
 // the wait.
 func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
-	if errors.Is(err, errNotSent) {
+	if errors.Is(err, errNotSent) { // of the link limit: there was no attempt
 		return false, nil
 	}
 	k := callOf(ctx)
-	a := k.attempt
+	a := k.attempt // which the link attempt has set
 	a.Err = c.Mask.Err(err)
 	k.failure = a.Err
-	k.response.MayHaveTakenEffect = k.response.MayHaveTakenEffect || !NeverSent(err) && a.Status/100 != 4
-	retry := a.Number <= c.MaxRetries && !k.Background && worthRetrying(resp, err, k.Repeatable)
-	if wait := c.longestWait(a.Number-1, resp); retry && ctx.Err() == nil && wait < timeLeft(ctx) {
+	if a.Status/100 != 4 && !NeverSent(err) { // a 4xx is a rejection, so nothing was done
+		k.response.MayHaveTakenEffect = true
+	}
+	useful := a.Number <= c.MaxRetries && !k.Background && worthRetrying(resp, err, k.Repeatable)
+	if wait := c.longestWait(a.Number-1, resp); useful && ctx.Err() == nil && wait < timeLeft(ctx) {
 		a.WillRetry, a.RetryIn = true, wait
 	}
 	if c.Observe != nil {
 		c.Observe(ctx, *a)
 	}
-	if retry && !a.WillRetry {
-		return false, ctx.Err()
+	if useful && !a.WillRetry {
+		return false, ctx.Err() // nil if ctx has a deadline that is too near
 	}
-	return retry, nil
+	return a.WillRetry, nil
 }
 
 // worthRetrying reports whether another attempt is safe and may succeed.
@@ -63,7 +65,8 @@ func (c *Client) backoff(_, _ time.Duration, n int, resp *http.Response) time.Du
 	return Delay(n, RetryAfter(resp))
 }
 
-// longestWait returns the longest wait before retry n, from 0.
+// longestWait returns the longest wait before retry n, from 0. After a 429 it is what is left of the pause, although other
+// requests may then go first.
 func (c *Client) longestWait(n int, resp *http.Response) time.Duration {
 	if resp != nil && resp.StatusCode == http.StatusTooManyRequests {
 		return c.Throttle.Left()

@@ -17,7 +17,7 @@ import (
 // of the user's is in line, or after the time of three requests. So a user who calls without a break cannot stop the polling.
 type Throttle struct {
 	limit *rate.Limiter
-	// Each of these channels has a token of the request that is first there.
+	// Each of these channels has room for one token: that of the request whose turn it is there.
 	users, background, gate chan struct{}
 
 	mu   sync.Mutex
@@ -55,7 +55,7 @@ func (t *Throttle) Wait(ctx context.Context, background bool) error {
 		return err
 	}
 	defer func() { <-t.gate }()
-	for left := t.send(); left > 0; left = t.send() {
+	for left := t.send(); left > 0; left = t.send() { // the others wait behind this one
 		if err := Sleep(ctx, min(left, time.Second)); err != nil { // meanwhile, the pace grows, or a 429 comes
 			return err
 		}
