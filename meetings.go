@@ -391,7 +391,7 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 		err = nil // an earlier attempt deleted it, and its response was lost
 	}
 	if err == nil {
-		s.core.poller.Ask(id, true) // its waits find out by a GET
+		s.core.poller.Ask(id, false) // so that no wait relies on what an earlier response showed
 	}
 	return err
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/jarcoal/httpmock"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -317,21 +316,27 @@ func TestFindByExternalID_FindsTrimmedReference(t *testing.T) {
 	}
 }
 
-// A Delete that fails has probably changed nothing, so the next poll keeps its interval.
-func TestDelete_KeepsThePollIntervalIfItFails(t *testing.T) {
+// Whatever becomes of a Delete, two polls of a wait stay thirty seconds apart.
+func TestDelete_KeepsThePollInterval(t *testing.T) {
 	t.Parallel()
-	for _, code := range []minutes.ErrorCode{minutes.ErrForbidden, minutes.ErrInternal} {
+	for code, ends := range map[minutes.ErrorCode]error{
+		"": minutes.ErrNotFound, minutes.ErrForbidden: context.DeadlineExceeded, minutes.ErrInternal: context.DeadlineExceeded,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			c := testkit.Client(srv, minutes.WithMaxRetries(0))
 			id := testkit.Uploaded(t, c, "Weekly").ID
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
 			defer cancel()
-			srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsDelete}, minutestest.Refuse(code))
-			time.AfterFunc(10*time.Second, func() { assert.ErrorIs(t, c.Meetings.Delete(ctx, id), code) })
+			if code != "" {
+				srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsDelete}, minutestest.Refuse(code))
+			}
+			time.AfterFunc(10*time.Second, func() { _ = c.Meetings.Delete(ctx, id) })
 			_, err := c.Meetings.Wait(ctx, id, nil)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Len(t, srv.Requests(minutes.OpMeetingsGet), 2)
+			require.ErrorIs(t, err, ends)
+			polls := srv.Requests(minutes.OpMeetingsGet)
+			require.Len(t, polls, 2)
+			require.GreaterOrEqual(t, polls[1].At.Sub(polls[0].At), 30*time.Second)
 		})
 	}
 }
