@@ -79,8 +79,8 @@ const (
 const ErrRateLimited ErrorCode = "RATE_LIMITED"
 
 // Every API call that fails returns an *Error, which [errors.As] finds and whose fields describe the last
-// response, whichever attempt received it. To find out why it failed, compare the code with [errors.Is], as
-// in errors.Is(err, minutes.ErrNotFound).
+// response, whichever attempt received it. Compare its code with [errors.Is], as in errors.Is(err,
+// minutes.ErrNotFound), and not its Message, which is for people.
 type Error struct {
 	StatusCode int // of the last response; 0 if there was none, or after a list without the meeting (FindByExternalID)
 	// Code is the service's code (section 7), as sent, or empty if the response did not come from the

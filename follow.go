@@ -42,8 +42,8 @@ type FollowOptions struct {
 //
 //   - Follow stores nothing, so the next run yields the same meetings again. Store the ids of those that
 //     you have handled, and let Skip look them up.
-//   - Follow finds a new meeting within half a minute. It polls a meeting without audio less often the
-//     older the meeting is.
+//   - Follow finds a new meeting within half a minute, or later if the Client waits for many hundreds of
+//     meetings. It polls a meeting without audio less often the older the meeting is.
 //   - While the body of the loop runs, Follow goes on polling.
 //   - If the list cannot be read, Follow logs a warning and tries again.
 //

@@ -142,7 +142,7 @@ type UploadTimeouts struct {
 }
 
 // WithUploadTimeouts sets when the Client gives up an attempt of an upload, so that nothing that hangs
-// keeps an upload slot for ever. The upload as a whole is limited only by the deadline of its context. If
+// keeps an upload slot for ever. The upload as a whole has no timeout but its context's deadline. If
 // your transport limits its connections, allow no more uploads at a time (see [WithUploadConcurrency]),
 // because Stall includes the wait for a connection.
 func WithUploadTimeouts(t UploadTimeouts) Option {
