@@ -47,8 +47,8 @@
 // # Operations and scopes
 //
 // Section numbers, such as section 4.2, refer to docs/api.md, which follows the service's API reference,
-// version 1.1.0. "Assumed" marks what the reference does not specify, so a service may differ; [WithRoute]
-// overrides an assumed route. An asterisk marks an assumed scope of a documented route.
+// version 1.1.0. The word "assumed" marks what the reference does not specify, so a service may differ;
+// [WithRoute] overrides an assumed route. An asterisk marks an assumed scope of a documented route.
 //
 //	Members.List              employees:read   documented  members.list
 //	Members.Create            employees:write  documented  members.create

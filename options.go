@@ -117,8 +117,8 @@ func WithUserAgent(product string) Option {
 //     upload URL, and Create with an ExternalID.
 //
 // The Client obeys the header Retry-After. But if it asks for more than a minute, or if a retry could come
-// after the context's deadline, the call returns its error at once, and the function [RetryAfter] gets the
-// time from it. [Client.Do] and [MeetingsService.Upload] have further rules.
+// after the context's deadline, the call returns its error at once. The function [RetryAfter] then says how
+// long to wait. [Client.Do] and [MeetingsService.Upload] have further rules.
 func WithMaxRetries(n int) Option {
 	return option("WithMaxRetries", n >= 0, "must not be negative", func(c *core) { c.MaxRetries = n })
 }

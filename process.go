@@ -149,7 +149,7 @@ type Job struct {
 //   - The failure of one job does not stop the others.
 //   - Two jobs with the same ExternalID share one meeting, and both yield its minutes.
 //   - ProcessAll starts as many jobs as [WithUploadConcurrency] allows, and the next one when the upload of
-//     a job has ended, so a long list of jobs does not open all its recordings at once.
+//     a job has ended. So a long list of jobs does not open all its recordings at once.
 //   - ProcessAll ranges over jobs on another goroutine, and each job calls Source, OnStatus and Progress on
 //     its own goroutines.
 //   - When ctx is done, or the service rejects the key, ProcessAll starts no other job. When you leave the
