@@ -22,10 +22,10 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// Client calls the Meeting Minutes Service. It is safe for concurrent use. Create one Client and share
-// it: the rate limit, the pause after a 429 and the polling work per Client, so two Clients do not
-// respect each other's limits. A Client starts goroutines only for calls that are running, so it needs
-// no Close. Every verb of fmt masks the API key.
+// Client calls the Meeting Minutes Service, and is safe for concurrent use. Create one Client and share it:
+// the rate limit, the pause after a 429 and the polling work per Client, so two Clients do not respect each
+// other's limits. A Client starts goroutines only for calls that are running, so it needs no Close. It is
+// safe to print, because every verb of fmt masks the API key.
 type Client struct {
 	Meetings   *MeetingsService   // from a recording to the minutes
 	Members    *MembersService    // people of the organisation
@@ -35,18 +35,18 @@ type Client struct {
 	Usage      *UsageService      // the remaining quota
 }
 
-// New returns a Client for the service at baseURL, the address before "/v1". New makes no request.
-// baseURL may have a path. baseURL must use https, except on localhost, 127.0.0.0/8 and ::1. The
-// Client sends the API key only to the host of baseURL, and follows no redirect. If a parameter or
-// an option cannot be used, New returns a *ParamError that names it. In a test with
-// testing/synctest, call New inside the bubble.
+// New returns a Client for the service at baseURL, which is the address before "/v1" and may have a path,
+// and makes no request. Because each request contains the API key, baseURL must use https, except on
+// localhost, 127.0.0.0/8 and ::1. For the same reason, the Client sends the key only to the host of
+// baseURL, and follows no redirect. If a parameter or an option cannot be used, New returns a *ParamError
+// that names it. In a test with testing/synctest, call New inside the bubble.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	return newClient("baseURL", baseURL, "apiKey", apiKey, opts)
 }
 
-// NewFromEnv calls [New] with the environment variables MINUTES_BASE_URL and MINUTES_API_KEY,
-// without surrounding white space. If one of them is missing or invalid, NewFromEnv returns a
-// *ParamError that names it.
+// NewFromEnv calls [New] with the environment variables MINUTES_BASE_URL and MINUTES_API_KEY, without
+// surrounding white space. If one of them is missing or invalid, NewFromEnv returns a *ParamError that
+// names the variable.
 func NewFromEnv(opts ...Option) (*Client, error) {
 	const base, key = "MINUTES_BASE_URL", "MINUTES_API_KEY"
 	return newClient(base, strings.TrimSpace(os.Getenv(base)), key, strings.TrimSpace(os.Getenv(key)), opts)

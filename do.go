@@ -17,7 +17,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// Request is a request of [Client.Do].
+// Request is an HTTP request that [Client.Do] makes to an endpoint without a method of its own.
 type Request struct {
 	Method string // GET, POST, PUT, PATCH or DELETE
 	// Path begins with a slash, follows the base URL, and is escaped (see [url.PathEscape]):
@@ -31,16 +31,16 @@ type Request struct {
 	Idempotent bool
 }
 
-// Response is a response of the service, for fields and headers that this package does not know.
-// [Client.Do] returns it, and [ContextWithResponse] gets it from every other call.
+// Response holds what the service sent, for fields and headers that this package does not know. [Client.Do]
+// returns it, and [ContextWithResponse] gets it from every other call.
 type Response struct {
 	StatusCode int
 	Header     http.Header // without cookies, the API key and the query of a Location
 	Body       []byte      `json:"-"` // at most 4 MiB, or 8 MiB for minutes and a transcript
 }
 
-// Format prints the Response without its body, which may contain an upload URL, for every verb. The
-// packages slog and encoding/json leave the body out, too.
+// Format prints the Response without its body, for every verb, because the body may contain an upload URL.
+// The packages slog and encoding/json leave the body out, too.
 func (r Response) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "minutes.Response(%d, body of %d bytes)", r.StatusCode, len(r.Body))
 }
@@ -55,21 +55,20 @@ func (c *core) response(r *rest.Response) Response {
 
 type responseKey struct{}
 
-// ContextWithResponse returns a context for one call. During the call, resp receives status, header
-// and body of each response of the API, so that it has the last one when the call returns, even if
-// the call fails. If the call gets no response, resp stays as it is. Use resp for one call at a time.
+// ContextWithResponse returns a context for one call, which sets resp to each response of the API that it
+// receives. When the call returns, resp has the last one, even if the call failed, or is unchanged if there
+// was none. Use resp for one call at a time, because calls do not lock it.
 //
-// WaitAll, ProcessAll and Follow never fill resp, because their requests run concurrently. Neither
-// do the requests that many waits share.
+// WaitAll, ProcessAll and Follow never fill resp, because their requests run concurrently, and neither do
+// the requests that many waits share.
 func ContextWithResponse(ctx context.Context, resp *Response) context.Context {
 	return context.WithValue(ctx, responseKey{}, resp)
 }
 
 type headerKey struct{}
 
-// ContextWithHeader returns a context for calls whose API requests have h as well, for example a
-// trace id. It cannot change Authorization. Uploads to storage and the requests that waits share do
-// not get h.
+// ContextWithHeader returns a context for calls whose API requests also have h, for example a trace id. It
+// cannot change Authorization, and adds nothing to uploads or to the requests that waits share.
 func ContextWithHeader(ctx context.Context, h http.Header) context.Context {
 	merged := http.Header{}
 	maps.Copy(merged, headerOf(ctx))
@@ -85,17 +84,17 @@ func headerOf(ctx context.Context) http.Header {
 	return h
 }
 
-// Do makes a request to an endpoint that this package does not cover. Authentication, rate limit
-// and errors are the same as for every other call. If out is not nil, Do decodes the response into
-// out, which must be a pointer. To read fields that a type of this package lacks, embed the type
-// in a struct; see the example.
+// Do makes a request to an endpoint that this package does not cover, with the same authentication, rate
+// limit and errors as every other call. If out is not nil, Do decodes the response into out, which must be
+// a pointer. To read fields that a type of this package lacks, embed the type in a struct (see the
+// example).
 //
-// [WithMaxRetries] says after which failures the Client retries a GET. The Client retries a request
-// with Request.Idempotent after the same failures. It retries other requests only after a 429, or if
-// there was no connection.
+// A GET, or a request with Request.Idempotent, is retried after every failure that [WithMaxRetries] lists.
+// Any other request is retried only after a 429, or if there was no connection, because otherwise the
+// service may have received it.
 //
-// Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. With an error, the
-// Response is nil; [ContextWithResponse] gets it in that case, too.
+// Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. With an error, the Response
+// is nil, and only [ContextWithResponse] gets it.
 func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) {
 	if err := cmp.Or(r.check(out), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package minutes is a client for the Meeting Minutes Service, which turns recordings of meetings
-// into transcripts and written minutes.
+// Package minutes is a client for the Meeting Minutes Service, which turns recordings of meetings into
+// transcripts and written minutes.
 //
 // [MeetingsService.Process] creates a meeting, uploads the recording, waits, and fetches the minutes:
 //
@@ -9,47 +9,46 @@
 //
 // The ExternalID makes the call idempotent, so you can run it again after a crash. If you stored the
 // meeting's id instead, call [MeetingsService.Resume]. [MeetingsService.ProcessAll] processes many
-// recordings. To wait for meetings whose recordings someone else uploads, use [MeetingsService.Wait] or
-// [MeetingsService.WaitAll]; [MeetingsService.Follow] takes the place of the webhook that the service
-// does not have.
+// recordings concurrently. To wait for meetings whose recordings someone else uploads, use
+// [MeetingsService.Wait] or [MeetingsService.WaitAll]; [MeetingsService.Follow] finds new meetings by
+// itself, because the service has no webhook.
 //
-// A Client is safe for concurrent use. Create one and share it, because the rate limit, the pause after
-// a 429 and the polling work per Client. Package minutestest is an in-memory fake of the service, for
-// tests in which an hour's wait takes milliseconds.
+// A Client is safe for concurrent use. Create one and share it, because the rate limit, the pause after a
+// 429 and the polling work per Client. Package minutestest is an in-memory fake of the service, for tests
+// in which an hour's wait takes milliseconds.
 //
 // # Waiting
 //
-// The service sends no events, so the Client polls: a poll is a GET of one meeting. Two polls of a
-// meeting by waits are at least thirty seconds apart, because the service asks for that. Only the
-// first poll after an upload, or after a request for an upload URL, may come earlier. A wait ends with
-// the context; a 429, a 5xx or a lost connection never ends it.
+// The service sends no events, so the Client polls: a poll is a GET of one meeting. All waits of a Client
+// together poll a meeting at most once in thirty seconds, because the service asks for that interval. Only
+// the first poll after an upload, or after a request for an upload URL, may come earlier. A 429, a 5xx or a
+// lost connection never ends a wait, so set a deadline on the context.
 //
 // # Errors
 //
-//   - [*Error]: an API call failed. Compare the code: errors.Is(err, minutes.ErrNotFound).
+//   - [*Error]: an API call failed; compare its code, as in errors.Is(err, minutes.ErrNotFound).
 //   - [*StorageError]: storage did not accept the recording.
 //   - [*MeetingFailedError]: the meeting reached one of the four failure statuses, which are final.
 //   - [*WaitError]: a wait ended before the meeting reached the status that you wanted.
-//   - [*ParamError]: a parameter or a recording cannot be used, and was not sent.
+//   - [*ParamError]: a parameter or a recording cannot be used, so the Client did not send it.
 //
-// [Retryable] reports whether the same call may succeed later, [RetryAfter] when, and [KeyRejected]
-// whether other calls will fail as well. Every call can also return these errors, which the methods
-// do not list:
+// [Retryable] reports whether the same call may succeed later, [RetryAfter] when, and [KeyRejected] whether
+// other calls will fail as well. Every call can also return the following errors, so the methods do not
+// list them:
 //
 //   - [ErrRateLimited], [ErrInternal], [ErrInsufficientScope], and the codes for which [KeyRejected] is
 //     true.
-//   - An *Error without a Code, if the service sent no response, or no valid one. It wraps the error
-//     of the context or of the network.
+//   - An *Error without a Code, if the service sent no response, or no valid one. It wraps the error of the
+//     context or of the network.
 //   - A *ParamError for an unusable id, or a required parameter that is nil.
 //
 // No error, attempt, log or printed value contains the API key or a presigned URL's query.
 //
 // # Operations and scopes
 //
-// Section numbers, such as section 4.2, refer to docs/api.md, which follows the service's API
-// reference, version 1.1.0. "Assumed" marks what the reference does not specify, so a service may
-// differ; [WithRoute] overrides an assumed route. An asterisk marks an assumed scope of a documented
-// route.
+// Section numbers, such as section 4.2, refer to docs/api.md, which follows the service's API reference,
+// version 1.1.0. The word "assumed" marks what the reference does not specify, so a service may differ;
+// [WithRoute] overrides an assumed route. An asterisk marks an assumed scope of a documented route.
 //
 //	Members.List              employees:read   documented  members.list
 //	Members.Create            employees:write  documented  members.create

@@ -18,15 +18,14 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
-// ErrorCode is a machine-readable error code of the service (section 7 of the API reference). It
-// is an error, so that it can be the target of [errors.Is]. The service may add codes: Error.Code
-// has an unknown code unchanged.
+// ErrorCode is a machine-readable error code of the service (section 7), and an error so that it can be the
+// target of [errors.Is]. The service may add codes, which Error.Code then holds as sent.
 type ErrorCode string
 
-// Error returns the code as the service spells it.
+// Error returns the code as the service spells it, such as "NOT_FOUND".
 func (c ErrorCode) Error() string { return string(c) }
 
-// The codes of section 7 of the API reference. Each comment begins with the HTTP status.
+// The codes of section 7, with the HTTP status of the response.
 const (
 	ErrInvalidRequest    ErrorCode = "INVALID_REQUEST"     // 400: the body or the query is invalid; Details["fields"] names the fields
 	ErrBadRequest        ErrorCode = "BAD_REQUEST"         // 400: no more specific code applies
@@ -61,7 +60,8 @@ const (
 	ErrInternal ErrorCode = "INTERNAL_ERROR" // 500: a fault on the service's side
 )
 
-// Scope is a permission of an API key (section 5). The service may add scopes.
+// Scope is a permission of an API key (section 5), to which the service may add others. An operation
+// without its scope fails with [ErrInsufficientScope].
 type Scope string
 
 // The scopes that operations need.
@@ -74,26 +74,26 @@ const (
 	ScopeMinutesRead    Scope = "minutes:read"
 )
 
-// ErrRateLimited matches every 429. It is also the Code of a 429 whose response has no code,
-// as the service's edge sends it. This package defines it, not the service.
+// ErrRateLimited matches every 429. This package defines it, not the service, because a 429 has no code:
+// the service's edge sends it.
 const ErrRateLimited ErrorCode = "RATE_LIMITED"
 
-// Every API call that fails returns an *Error, which [errors.As] finds. Its fields describe the last
-// response, whichever attempt received it. Compare the code with [errors.Is], as in
-// errors.Is(err, minutes.ErrNotFound).
+// Every API call that fails returns an *Error, which [errors.As] finds and whose fields describe the last
+// response, whichever attempt received it. Compare its code with [errors.Is], as in errors.Is(err,
+// minutes.ErrNotFound), and not its Message, which is for people.
 type Error struct {
-	StatusCode int // HTTP status of the last response; 0 if there was none
-	// Code is the service's code (section 7), as sent. It is empty if the response did not come from
-	// the service, and ErrRateLimited for a 429, which has no code, or if the Client did not send the
-	// request because of an earlier 429.
+	StatusCode int // of the last response; 0 if there was none, or after a list without the meeting (FindByExternalID)
+	// Code is the service's code (section 7), as sent, or empty if the response did not come from the
+	// service. It is ErrRateLimited for a 429, which has no code, and for a request that the Client did
+	// not send because of an earlier 429.
 	Code      ErrorCode
 	Message   string // for people; if the response does not match the API reference, it says why
 	RequestID string // for support requests
-	// Details says more about the error, for debugging and not for decisions. It may be nil, and it may
-	// contain the names of people, so Error leaves it out.
+	// Details says more about the error, for debugging and not for decisions. Error leaves it out,
+	// because it may contain the names of people. It may be nil.
 	Details map[string]any
-	// RetryAfter is how long the service asked to wait (429 and 503). If the Client did not send the
-	// request because of an earlier 429, RetryAfter is the rest of the pause. Otherwise it is 0.
+	// RetryAfter is how long the service asked to wait (429 and 503), or the rest of the pause if the
+	// Client did not send the request because of an earlier 429. Otherwise it is 0.
 	RetryAfter   time.Duration
 	Operation    Operation // the operation that was called
 	Method, Path string    // of the request; Path has no query
@@ -103,7 +103,7 @@ type Error struct {
 	Err error
 }
 
-// Error returns one line with the fields except Operation and Details. It contains no secrets.
+// Error returns one line for logs, with the fields except Operation and Details and without secrets.
 func (e *Error) Error() string { return e.text(e.Method+" "+e.Path, "request id") }
 
 // text describes the failure of a request. idName says whose RequestID it is.
@@ -155,46 +155,47 @@ func singleLine(s string) string {
 	}, s)
 }
 
-// Is reports whether e matches an ErrorCode. ErrRateLimited matches every 429.
+// Is reports whether e has the ErrorCode target, so that [errors.Is] finds it. ErrRateLimited matches every
+// 429, even one with another code.
 func (e *Error) Is(target error) bool {
 	code, ok := target.(ErrorCode)
 	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
 }
 
-// Unwrap returns Err. So errors.Is(err, context.Canceled) is true if you canceled the context.
+// Unwrap returns Err, so errors.Is(err, context.Canceled) is true if you canceled the context.
 func (e *Error) Unwrap() error { return e.Err }
 
 // GoString keeps what Err may hold, such as the request of a transport, out of %#v.
 func (e *Error) GoString() string { return "&minutes.Error{" + e.Error() + "}" }
 
 // ParamError reports a parameter that the Client cannot send, such as a nil pointer, an empty id or a
-// recording that is too large. It comes before any request. The service validates all other values, so
-// an overlong title results in an *Error with ErrInvalidRequest.
+// recording that is too large, and comes before any request. The service validates all other values, so an
+// overlong title results in an *Error with ErrInvalidRequest.
 type ParamError struct {
 	Param  string // the name of the parameter in the Go signature, or of the field
 	Reason string // describes the problem without the value
 	Err    error  // the cause, such as ErrRecordingEmpty; may be nil
 }
 
-// These errors describe a recording that cannot be uploaded. They are inside a *ParamError, so
-// compare with [errors.Is]. They are not codes of the service.
+// These errors describe a recording that cannot be uploaded. They are not codes of the service, and are
+// inside a *ParamError, so compare with [errors.Is].
 var (
 	// ErrRecordingEmpty: the recording has no bytes.
 	ErrRecordingEmpty = errors.New("the recording is empty")
 	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
 	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, and the service rejects most over one gigabyte")
-	// ErrRecordingFormat: you gave no content type, and the recording does not show its format.
+	// ErrRecordingFormat: neither you nor the recording says which format it has, so pass its content type.
 	ErrRecordingFormat = errors.New("the recording is in no known audio or video format; if it is one, pass its content type")
 )
 
-// Error returns the parameter and the reason.
+// Error returns the parameter and the reason, but not the value, which may be a secret.
 func (e *ParamError) Error() string { return "minutes: " + e.Param + ": " + e.Reason }
 
-// Unwrap returns Err.
+// Unwrap returns Err, so [errors.Is] finds ErrRecordingEmpty, ErrRecordingTooLarge and ErrRecordingFormat.
 func (e *ParamError) Unwrap() error { return e.Err }
 
-// MeetingFailedError reports that a meeting reached one of the four failure statuses (section 3). They
-// are final: to try again, delete the meeting and create it again.
+// MeetingFailedError reports that a meeting reached one of the four failure statuses (section 3). They are
+// final, so delete the meeting and create it again if you want to try again.
 type MeetingFailedError struct {
 	MeetingID string
 	Status    Status   // the failure status
@@ -220,9 +221,9 @@ func (e *MeetingFailedError) Error() string {
 	return meeting + " ended as " + singleLine(string(e.Status)) + ": " + failureReasons[e.Status] + action
 }
 
-// WaitError reports a wait that ended without a result, because ctx is done, the meeting is gone or has
-// no audio, the service rejected the key or a request, or for ten minutes no valid response came. If
-// polls were failing when ctx was done, errors.As also finds the *Error of the last one.
+// WaitError reports a wait that ended without a result. Either ctx is done, the meeting is gone or has no
+// audio, the service rejected the key or a request, or no valid response came for ten minutes. If polls
+// were failing when ctx was done, errors.As also finds the *Error of the last one.
 type WaitError struct {
 	MeetingID string   // empty if Err ended a whole WaitAll, ProcessAll or Follow
 	Meeting   *Meeting // from the last poll or call; nil if there was none
@@ -244,11 +245,11 @@ func (e *WaitError) Error() string {
 	return text
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause, so [errors.Is] finds ErrNoAudio, ErrNotFound or context.DeadlineExceeded.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// StorageError reports that the upload of a recording failed (section 4.2). The fields describe the
-// last response from storage.
+// StorageError reports that the upload of a recording failed (section 4.2), with the fields of the last
+// response from storage.
 type StorageError struct {
 	StatusCode int    // HTTP status; 0 if there was no response
 	Code       string // of storage, such as "SignatureDoesNotMatch"; empty if the response was not an XML error
@@ -274,14 +275,14 @@ func (e *StorageError) Error() string {
 	return same.text(request, "storage request id")
 }
 
-// Unwrap returns Err.
+// Unwrap returns Err, so [errors.Is] finds, for example, context.Canceled.
 func (e *StorageError) Unwrap() error { return e.Err }
 
 // GoString keeps what Err may hold, such as the presigned URL, out of %#v.
 func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.Error() + "}" }
 
-// Retryable reports whether the same call may succeed later, without anybody's help. It returns true
-// for
+// Retryable reports whether the same call may succeed later, without anybody's help. It returns true for
+// each of these errors, even if err wraps or joins it:
 //
 //   - a 429, a 408 or a 5xx from the service;
 //   - an API request that got no response, and a 2xx that does not match the API reference;
@@ -290,12 +291,12 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //   - [ErrNoAudio], because a later Resume uploads the recording again;
 //   - the context's deadline, because the next call may have a later one.
 //
-// err may wrap or join such an error, in any order. Retryable returns false for everything else, such
-// as a meeting that failed, an unusable recording or a rejected key, and also for a canceled context
-// and a TLS failure.
+// Retryable returns false for everything else, such as a meeting that failed, an unusable recording or a
+// rejected key, and also for a canceled context and a TLS failure. All of this is assumed, except for the
+// 429, the 500, and what is not ready.
 //
-// The failed call may have had an effect. Reads, Resume, and with an ExternalID Create and Process are
-// safe to repeat. Assumed: everything but the 429, the 500, and what is not ready.
+// The failed call may have taken effect, so the next one could take effect again. Reads, Resume, and
+// with an ExternalID Create and Process are safe to repeat.
 func Retryable(err error) bool {
 	if errors.Is(err, context.Canceled) || rest.Permanent(err) || KeyRejected(err) {
 		return false
@@ -318,8 +319,8 @@ func Retryable(err error) bool {
 		func(target error) bool { return errors.Is(err, target) })
 }
 
-// RetryAfter returns how long the service or storage asked to wait, the longest time if err joins
-// several errors. Wait that long before you repeat a call. If nobody asked to wait, ok is false.
+// RetryAfter returns how long the service or storage asked to wait before you repeat a call, the longest
+// time if err joins several errors. If nobody asked to wait, ok is false.
 func RetryAfter(err error) (d time.Duration, ok bool) {
 	for part := range parts(err) {
 		switch e := part.(type) {
@@ -333,9 +334,9 @@ func RetryAfter(err error) (d time.Duration, ok bool) {
 }
 
 // KeyRejected reports whether the service rejected the API key, or the organisation as a whole, so that
-// other calls with this key will fail as well until someone fixes that: a 401, or one of the codes of
-// 403 that concern neither one operation nor one meeting (section 7). After ErrInsufficientScope,
-// operations with other scopes still work.
+// other calls with this key will fail as well until someone fixes that. It is true for a 401, and for the
+// codes of 403 that concern neither one operation nor one meeting (section 7). It is false for
+// ErrInsufficientScope, after which operations with other scopes still work.
 func KeyRejected(err error) bool {
 	for part := range parts(err) {
 		e, ok := part.(*Error)

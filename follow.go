@@ -19,7 +19,7 @@ type FollowOptions struct {
 	Since time.Time
 	// Skip reports whether Follow leaves out a meeting, for example because an earlier run handled it.
 	// Follow calls Skip on the goroutine of the loop: once for a meeting, and again before it yields a
-	// meeting a second time. Nil skips none.
+	// meeting a second time. If Skip is nil, Follow leaves out none.
 	Skip func(*Meeting) bool
 	// Until is the status at which Follow yields a meeting (default StatusMinutesReady). With an
 	// earlier status, Follow fetches no minutes.
@@ -34,31 +34,31 @@ type FollowOptions struct {
 	OnStatus func(*Meeting)
 }
 
-// Follow yields each meeting that the key can see and that was created at or after Since, when it
-// reaches Until or fails: at least once, in no particular order. Follow runs until ctx is done, you
-// leave the loop, or the service rejects the key or the request for the list. The key needs the
-// scopes meetings:read and minutes:read. Assumed: the list is ordered by creation, as "newest first"
-// in section 4.2 suggests.
+// Follow yields each meeting that the key can see and that was created at or after Since, when it reaches
+// Until or fails: at least once, in no particular order. It needs the scopes meetings:read and
+// minutes:read. Follow runs until ctx is done, you leave the loop, or the service rejects the key or the
+// request for the list. That the list is ordered by creation is assumed, because section 4.2 only says
+// "newest first".
 //
-//   - Follow stores nothing, so the next run yields the same meetings again. Store the ids of those
-//     that you have handled, and let Skip look them up.
-//   - Follow finds a new meeting within half a minute. It polls a meeting without audio less often
-//     the older the meeting is.
+//   - Follow stores nothing, so the next run yields the same meetings again. Store the ids of those that
+//     you have handled, and let Skip look them up.
+//   - Follow finds a new meeting within half a minute, or later if the Client waits for many hundreds of
+//     meetings. It polls a meeting without audio less often the older the meeting is.
 //   - While the body of the loop runs, Follow goes on polling.
 //   - If the list cannot be read, Follow logs a warning and tries again.
 //
-// Each Result has MeetingID and Meeting, and Minutes if they were fetched. Errors with a Result concern
-// one meeting, and never stop the others:
+// Follow leaves out a meeting that is deleted before its minutes are ready. Each Result has MeetingID and
+// Meeting, and Minutes if they were fetched. Errors with a Result concern one meeting, so they never stop
+// the others:
+//
 //   - *[MeetingFailedError]: the meeting reached a failure status.
 //   - *[WaitError] with [ErrNoAudio]: the meeting has no audio after AudioTimeout.
-//   - *[WaitError] with an *[Error]: the service rejected the request for the meeting, its minutes or
-//     its transcript, or sent no valid response for ten minutes. This may pass, so Follow asks Skip
-//     again after ten minutes and then tries again. Without Skip, it does not.
+//   - *[WaitError] with an *[Error]: the service rejected the request for the meeting, its minutes or its
+//     transcript, or sent no valid response for ten minutes. This may pass, so Follow asks Skip again after
+//     ten minutes and then tries again. Without Skip, it does not.
 //
-// Follow leaves out a meeting that is deleted before its minutes are ready.
-//
-// A nil Result ends Follow. The error is a *[WaitError] if ctx is done or the service rejected the key
-// or the request for the list, and a *[ParamError] if an option is invalid.
+// A nil Result ends Follow. The error is a *[WaitError] if ctx is done or the service rejected the key or
+// the request for the list, and a *[ParamError] if an option is invalid.
 func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(FollowOptions))

@@ -19,12 +19,12 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// MeetingsService has the operations on meetings (section 4.2), and the jobs that combine several of them:
-// uploads, waits, and whole processes from a recording to its minutes.
+// MeetingsService has the operations on meetings (section 4.2), and methods that combine several of them,
+// such as Process, which leads from a recording to its minutes.
 type MeetingsService struct{ service }
 
-// Meeting is one meeting (section 2.1). If the service leaves a field out, or sends null or "",
-// the field is zero. Date and Time have no time zone.
+// Meeting is what the service says about a meeting (section 2.1). If it leaves a field out, or sends null
+// or "", the field is zero. Date and Time have no time zone.
 type Meeting struct {
 	ID              string     `json:"id"` // begins with mtg_
 	Title           string     `json:"title"`
@@ -51,11 +51,11 @@ func (m *Meeting) missing(fields) string {
 	return ""
 }
 
-// Duration returns DurationSeconds. It is 0 until the service has processed the recording.
+// Duration returns DurationSeconds, which is 0 until the service has processed the recording.
 func (m *Meeting) Duration() time.Duration { return time.Duration(m.DurationSeconds) * time.Second }
 
-// Status says how far the service has come with a meeting (section 3). The service may add statuses, so
-// an unknown one neither ends a wait nor is final.
+// Status says how far the service has come with a meeting (section 3). The service may add statuses, so an
+// unknown one neither ends a wait nor is final.
 type Status string
 
 // The statuses of a meeting for which all goes well, in order.
@@ -76,11 +76,10 @@ const (
 	StatusAudioRejected       Status = "audio_rejected"       // the service rejected the recording, usually because of its size
 )
 
-// Failed reports whether s is one of the four failure statuses. They are final.
+// Failed reports whether s is one of the four failure statuses, which are final.
 func (s Status) Failed() bool { return slices.Contains(failureStates, s) }
 
-// Final reports whether s is minutes_ready or one of the failure statuses. They do not change any
-// more.
+// Final reports whether s is minutes_ready or one of the failure statuses, which never change.
 func (s Status) Final() bool { return s == StatusMinutesReady || s.Failed() }
 
 var (
@@ -102,10 +101,10 @@ const (
 	VisibilityShared       Visibility = "shared"       // its creator and the members in SharedWith
 )
 
-// UnixTime is an instant in whole seconds since 1970 (section 2).
+// UnixTime is an instant in whole seconds since 1970 (section 2), as the service sends it in JSON.
 type UnixTime int64
 
-// Time returns the instant in UTC. For 0 it returns the zero Time.
+// Time returns the instant in UTC, or the zero Time for 0, so that IsZero reports a missing time.
 func (t UnixTime) Time() time.Time {
 	if t == 0 {
 		return time.Time{}
@@ -113,7 +112,7 @@ func (t UnixTime) Time() time.Time {
 	return time.Unix(int64(t), 0).UTC()
 }
 
-// String returns the instant in UTC in the format of RFC 3339. For 0 it returns "".
+// String returns the instant in UTC in the format of RFC 3339, or "" for 0.
 func (t UnixTime) String() string {
 	if t == 0 {
 		return ""
@@ -129,8 +128,8 @@ func DateOf(t time.Time) string { return t.Format(time.DateOnly) }
 // MeetingCreateParams.Time.
 func TimeOfDay(t time.Time) string { return t.Format("15:04") }
 
-// MeetingPage is one page of a list, newest first (section 2.2). A page may have fewer meetings
-// than MeetingListParams.Limit, even none.
+// MeetingPage is one page of a list, newest first (section 2.2). It may have fewer meetings than
+// MeetingListParams.Limit, even none, so only an empty NextCursor marks the last page.
 type MeetingPage struct {
 	Meetings   []*Meeting `json:"meetings"`
 	NextCursor string     `json:"next_cursor,omitempty"` // for MeetingListParams.Cursor; empty on the last page
@@ -138,7 +137,7 @@ type MeetingPage struct {
 
 func (p *MeetingPage) missing(sent fields) string { return missingList("meetings", &p.Meetings, sent) }
 
-// Minutes are the written minutes of a meeting (section 2.6).
+// Minutes are the text that the service writes about a meeting (section 2.6).
 type Minutes struct {
 	Format     Format `json:"format"`      // format of Content
 	TemplateID string `json:"template_id"` // the template that shaped the minutes
@@ -176,7 +175,7 @@ func (t *Transcript) missing(sent fields) string {
 	return ""
 }
 
-// Turn is the text of one speaker, up to the next label.
+// Turn is what one speaker says, up to the next label.
 type Turn struct {
 	Speaker string // the label, such as spk_0; "" for text before the first label
 	Text    string // with line breaks, but without the label and the surrounding white space
@@ -185,9 +184,9 @@ type Turn struct {
 // label finds the beginning of a turn, with the brackets and stars around the label.
 var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(<{*]*(spk_[0-9]+)[])>}*]*:[])>}*:]*`)
 
-// Turns splits the transcript into turns, in order. A turn begins with a label, spk_<n>, at the beginning of
-// a line, or before a colon, even if the label is in brackets or between stars (assumed, because
-// section 2.7 only shows the labels).
+// Turns splits the transcript into turns, in order. A turn begins with a label, spk_<n>, at the beginning
+// of a line, or before a colon. The label may be in brackets or between stars. All of this is assumed,
+// because section 2.7 only shows the labels.
 func (t *Transcript) Turns() iter.Seq[Turn] {
 	transcript := t.Text
 	return func(yield func(Turn) bool) {
@@ -206,7 +205,7 @@ func (t *Transcript) Turns() iter.Seq[Turn] {
 	}
 }
 
-// UploadTarget is the address for the upload of a recording (section 2.8).
+// UploadTarget is where and how to upload a recording if you do not call Upload (section 2.8).
 type UploadTarget struct {
 	UploadURL PresignedURL `json:"upload_url"` // a secret; printed without the query, and not written as JSON
 	ExpiresIn int          `json:"expires_in"` // validity in seconds
@@ -223,12 +222,12 @@ func (t *UploadTarget) missing(fields) string {
 // LogValue keeps the presigned query out of structured logs.
 func (t UploadTarget) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", t)) }
 
-// PresignedURL is a URL whose query is a credential: everyone who has the URL can upload. Call
-// Reveal to get the whole URL. The packages fmt and slog show it without its query, and
-// encoding/json refuses to write it.
+// PresignedURL is a URL whose query is a credential, so everyone who has the whole URL can upload. To keep
+// it out of logs, the packages fmt and slog show it without its query, and encoding/json refuses to write
+// it. Only Reveal returns the whole URL.
 type PresignedURL struct{ whole *string } // a pointer, because fmt prints no pointer's target in a field
 
-// Reveal returns the whole URL, which is a secret.
+// Reveal returns the whole URL, which is a secret, or "" if there is none.
 func (u PresignedURL) Reveal() string {
 	if u.whole == nil {
 		return ""
@@ -252,29 +251,29 @@ func (u PresignedURL) Format(f fmt.State, _ rune) {
 // LogValue keeps the query out of structured logs.
 func (u PresignedURL) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(u)) }
 
-// MarshalText returns an error, because the text would be a secret, or useless without its query. To
-// write the URL on purpose, marshal the string that Reveal returns.
+// MarshalText returns an error, because the text would be a secret, or useless without its query. To write
+// the URL on purpose, marshal the string that Reveal returns.
 func (u PresignedURL) MarshalText() ([]byte, error) {
 	return nil, errors.New("minutes: an upload URL is a secret; marshal the string that PresignedURL.Reveal returns")
 }
 
-// UnmarshalText accepts a whole URL.
+// UnmarshalText accepts the whole URL, as the service sends it.
 func (u *PresignedURL) UnmarshalText(text []byte) error {
 	*u = PresignedURL{new(string(text))}
 	return nil
 }
 
-// MeetingCreateParams describes a meeting to create. Title and Date are required; an empty field is not
-// sent, so the service chooses its default.
+// MeetingCreateParams describes a meeting for Create and Process. Title and Date are required. An empty
+// field is not sent, so the service chooses its default.
 type MeetingCreateParams struct {
 	Title string `json:"title"`          // 1 to 300 characters
 	Date  string `json:"date,omitempty"` // YYYY-MM-DD; see DateOf
 	Time  string `json:"time,omitempty"` // HH:MM, for display only; see TimeOfDay
 	// ExternalID is the caller's own reference, at most 128 characters, unique within the
-	// organisation. With an ExternalID, you can repeat Create and Process.
+	// organisation. It makes Create and Process idempotent, so you can repeat them.
 	ExternalID string `json:"external_id,omitempty"`
-	// ParticipantIDs are member ids. With them, the transcript spells names better, and the minutes
-	// can name the speakers. They cannot change after the upload.
+	// ParticipantIDs are member ids, with which the transcript spells names better, and the minutes can
+	// name the speakers. Set them before the upload, because they cannot change after it.
 	ParticipantIDs []string   `json:"participant_ids,omitempty"`
 	ProjectID      string     `json:"project_id,omitempty"`  // empty: in no project
 	SharedWith     []string   `json:"shared_with,omitempty"` // member ids; only used with VisibilityShared
@@ -282,8 +281,8 @@ type MeetingCreateParams struct {
 	Visibility     Visibility `json:"visibility,omitempty"`  // empty: the key's default
 }
 
-// MeetingUpdateParams lists the fields to change. Nil leaves a field unchanged; a pointer to ""
-// clears Time and ProjectID.
+// MeetingUpdateParams lists the fields to change. A nil pointer leaves a field unchanged, whereas a pointer
+// to "" clears Time or ProjectID.
 type MeetingUpdateParams struct {
 	Title     *string `json:"title,omitempty"`      // 1 to 300 characters; cannot be cleared
 	Date      *string `json:"date,omitempty"`       // YYYY-MM-DD; cannot be cleared
@@ -291,8 +290,8 @@ type MeetingUpdateParams struct {
 	ProjectID *string `json:"project_id,omitempty"` // "" takes the meeting out of its project
 }
 
-// MeetingListParams selects the meetings of a list. Every field is optional. Assumed: the list is
-// ordered by CreatedAt, and not by Date.
+// MeetingListParams selects the meetings of a list, which has all of them if every field is zero. Assumed:
+// the list is ordered by CreatedAt, and not by Date.
 type MeetingListParams struct {
 	Limit      int    `url:"limit,omitempty"`       // meetings per page, 1 to 50; 0 means 25 for List and 50 for All
 	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the previous page
@@ -301,9 +300,9 @@ type MeetingListParams struct {
 	DateTo     string `url:"date_to,omitempty"`     // YYYY-MM-DD, inclusive
 }
 
-// Create creates a meeting. If a meeting with the same ExternalID exists, Create returns that
-// meeting unchanged, and created is false. That is also the case if a retry finds the meeting that
-// the first attempt created, because its response was lost. The key needs the scope meetings:write.
+// Create creates a meeting, and needs the scope meetings:write. If a meeting with the same ExternalID
+// exists, Create returns that meeting unchanged, and created is false. This also happens if a retry finds
+// the meeting that the first attempt created, because its response was lost.
 //
 // Errors:
 //   - [ErrInvalidRequest]: Details["fields"] lists the invalid fields.
@@ -322,28 +321,29 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	return m, resp.Status == http.StatusCreated, nil
 }
 
-// Get returns one meeting. To wait for a status, use [MeetingsService.Wait]: the service asks for
-// thirty seconds between two polls, and only waits keep that interval. The key needs the scope meetings:read.
+// Get returns one meeting, and needs the scope meetings:read. To wait for a status, use
+// [MeetingsService.Wait], because the service asks for thirty seconds between two polls, and only waits
+// keep that interval.
 //
 // Errors: [ErrNotFound].
 func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {
 	return do[Meeting](ctx, s.core, rest.Request{Operation: route.MeetingsGet, ID: id})
 }
 
-// List returns one page of meetings, newest first. [MeetingsService.All] reads all pages. params
-// may be nil. The key needs the scope meetings:read.
+// List returns one page of meetings, newest first, and needs the scope meetings:read. params may be nil. To
+// read all pages, use [MeetingsService.All].
 //
-// Errors: [ErrInvalidRequest] (filters that exclude each other), [ErrInvalidLimit],
-// [ErrInvalidCursor], [ErrInvalidDate], [ErrInvalidDateRange].
+// Errors: [ErrInvalidRequest] (filters that exclude each other), [ErrInvalidLimit], [ErrInvalidCursor],
+// [ErrInvalidDate], [ErrInvalidDateRange].
 func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
 	return do[MeetingPage](ctx, s.core, rest.Request{Operation: route.MeetingsList, Query: params})
 }
 
-// FindByExternalID returns the meeting whose ExternalID is externalID, which may have white space
-// around it, because the service may trim an ExternalID (assumed). The key needs the scope
-// meetings:read.
+// FindByExternalID returns the meeting whose ExternalID is externalID, and needs the scope meetings:read.
+// externalID may have white space around it, because the service may trim an ExternalID (assumed).
 //
-// Errors: [ErrInvalidExternalID], [ErrNotFound] (no such meeting that the key can see).
+// Errors: [ErrInvalidExternalID], [ErrNotFound] (no such meeting that the key can see; its StatusCode is 0,
+// because the service sent a 200 with a list).
 func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {
 	if externalID == "" {
 		return nil, &ParamError{Param: "externalID", Reason: "must not be empty"}
@@ -367,22 +367,22 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	return nil, miss
 }
 
-// Update changes title, date, start time or project, in any status of the meeting. If params is
-// nil, Update changes nothing. The key needs the scope meetings:write.
+// Update changes title, date, start time or project in any status of the meeting, and needs the scope
+// meetings:write. If params is nil, Update changes nothing.
 //
 // A change of title, date or project can cost a credit once the minutes are ready (section 8). A retry
 // could cost another one, so the Client does not retry an Update that may have taken effect.
 //
-// Errors: [ErrInvalidRequest], [ErrBadRequest], [ErrInvalidDate], [ErrInvalidTime],
-// [ErrForbidden], [ErrNotFound] (no such meeting; assumed: also no such project).
+// Errors: [ErrInvalidRequest], [ErrBadRequest], [ErrInvalidDate], [ErrInvalidTime], [ErrForbidden],
+// [ErrNotFound] (no such meeting; assumed: also no such project).
 func (s *MeetingsService) Update(ctx context.Context, id string, params *MeetingUpdateParams) (*Meeting, error) {
 	params = cmp.Or(params, new(MeetingUpdateParams))
 	return do[Meeting](ctx, s.core, rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
 }
 
-// Delete deletes a meeting and everything that belongs to it, which cannot be undone. If an attempt may
-// have deleted the meeting and its retry gets a NOT_FOUND, Delete succeeds. The key needs the scope
-// meetings:delete.
+// Delete deletes a meeting and everything that belongs to it, which cannot be undone, and needs the scope
+// meetings:delete. If an attempt may have deleted the meeting and its retry gets a NOT_FOUND, Delete
+// succeeds.
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
@@ -397,8 +397,8 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 }
 
 // SetParticipants replaces the participants with memberIDs, so an empty or nil list removes all of them. It
-// works only while the meeting has no audio, because the transcript depends on the participants. The
-// key needs the scope meetings:write (assumed).
+// needs the scope meetings:write (assumed). It works only while the meeting has no audio, because the
+// transcript depends on the participants.
 //
 // Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; assumed: also no such member),
 // [ErrForbidden] (assumed), [ErrParticipantsLocked].
@@ -408,9 +408,9 @@ func (s *MeetingsService) SetParticipants(ctx context.Context, id string, member
 	}{append([]string{}, memberIDs...)}})
 }
 
-// UploadURL requests a target for one upload. [MeetingsService.Upload] includes this request.
-// contentType is the MIME type of the recording; the upload must have exactly this Content-Type.
-// The key needs the scope meetings:write (assumed).
+// UploadURL requests a target for one upload, which [MeetingsService.Upload] does for you, and needs the
+// scope meetings:write (assumed). contentType is the MIME type of the recording, which the upload must send
+// unchanged as its Content-Type.
 //
 // Errors (assumed): [ErrInvalidRequest] (not a MIME type), [ErrBadRequest] (the meeting has audio),
 // [ErrForbidden], [ErrNotFound].
@@ -435,8 +435,7 @@ func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string)
 	return target, resp, nil
 }
 
-// Minutes returns the written minutes. An empty format means HTML. The key needs the scope
-// minutes:read.
+// Minutes returns the written minutes, as HTML if format is empty, and needs the scope minutes:read.
 //
 // Errors: [ErrMinutesNotReady], [ErrInvalidRequest] (unknown format), [ErrNotFound].
 func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {
@@ -445,9 +444,9 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 	}{format}})
 }
 
-// Transcript returns the transcript: plain text with a label, such as spk_0, before each turn (section
-// 2.7). The labels only distinguish the speakers, whose names are in the minutes; [Transcript.Turns]
-// splits the text at them. Assumed: method, path and the scope minutes:read; see [WithRoute].
+// Transcript returns plain text with a label, such as spk_0, before each turn (section 2.7). The labels
+// only distinguish the speakers, whose names are in the minutes. [Transcript.Turns] splits the text at the
+// labels. Method, path and the scope minutes:read are assumed, so you may need [WithRoute].
 //
 // Errors: [ErrTranscriptNotReady], [ErrNotFound] (no such meeting, or the assumed path is wrong).
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (*Transcript, error) {

@@ -10,7 +10,7 @@ import (
 // MembersService reads and adds members of the organisation (section 4.1).
 type MembersService struct{ service }
 
-// Member is a human member of the organisation (section 2.3).
+// Member is a person in the organisation (section 2.3), who can take part in a meeting or see it.
 type Member struct {
 	ID     string       `json:"id"` // begins with emp_; for ParticipantIDs and SharedWith
 	Name   string       `json:"name"`
@@ -18,8 +18,8 @@ type Member struct {
 	Status MemberStatus `json:"status"`         // whether the member can sign in
 }
 
-// MemberStatus says whether a member can sign in (section 2.3). The service may add
-// statuses. A meeting can only be shared with members that are active or invited.
+// MemberStatus says whether a member can sign in (section 2.3). A meeting can only be shared with members
+// that are active or invited. The service may add statuses.
 type MemberStatus string
 
 // The statuses of members that the API reference names.
@@ -30,7 +30,7 @@ const (
 	MemberDeactivated MemberStatus = "deactivated" // can no longer sign in
 )
 
-// MemberCreateParams describes a member to add.
+// MemberCreateParams describes a member to add, who needs only a Name.
 type MemberCreateParams struct {
 	Name        string `json:"name"`                  // 1 to 80 characters
 	Email       string `json:"email,omitempty"`       // unique within the organisation
@@ -42,8 +42,7 @@ type memberList struct {
 	Members []*Member `json:"members"`
 }
 
-// List returns the organisation's human members, without integrations. The key needs the scope
-// employees:read.
+// List returns the organisation's human members, without integrations, and needs the scope employees:read.
 func (s *MembersService) List(ctx context.Context) ([]*Member, error) {
 	list, err := do[memberList](ctx, s.core, rest.Request{Operation: route.MembersList})
 	if err != nil {
@@ -52,12 +51,12 @@ func (s *MembersService) List(ctx context.Context) ([]*Member, error) {
 	return list.Members, nil
 }
 
-// Create adds a member without an account, which costs no licence and sends nobody a message. The key
-// needs the scope employees:write. The Client does not retry a Create that may have taken effect,
-// because a retry could add the member twice.
+// Create adds a member without an account, which costs no licence and sends nobody a message, and needs the
+// scope employees:write. The Client does not retry a Create that may have taken effect, because a retry
+// could add the member twice.
 //
-// Errors: [ErrInvalidRequest], [ErrInvalidEmail], [ErrEmailTaken] (Details names the member with
-// the address), [ErrMemberLimitExceeded].
+// Errors: [ErrInvalidRequest], [ErrInvalidEmail], [ErrEmailTaken] (Details names the member with the
+// address), [ErrMemberLimitExceeded].
 func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams) (*Member, error) {
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, err

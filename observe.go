@@ -8,7 +8,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// Operation names an operation of the service, in errors, events and [WithRoute].
+// Operation is what an [Error] or an [Attempt] concerns, and what [WithRoute] moves to another route.
 type Operation string
 
 // The operations, each named after its method: OpMeetingsGet is
@@ -37,7 +37,8 @@ const (
 	OpDo     Operation = "do"          // a request of Client.Do
 )
 
-// AttemptInfo says what an attempt is for. [AttemptFromContext] returns it to your own transport.
+// AttemptInfo says what an attempt is for, so that your own transport, which gets it from
+// [AttemptFromContext], can label its metrics and traces.
 type AttemptInfo struct {
 	Operation Operation // OpUpload for the PUT to storage
 	MeetingID string    // empty if the path has no meeting
@@ -45,8 +46,8 @@ type AttemptInfo struct {
 	Poll      bool      // the request was made for waits, so the context is not the caller's
 }
 
-// Attempt is what happened in one attempt of an API call, a request for waits, or an upload. It
-// contains no secret.
+// Attempt describes one finished attempt, of an API call, of a request for waits, or of an upload. It
+// contains no secret, so an observer can log it.
 type Attempt struct {
 	AttemptInfo
 	Method, Path string // of the request; Path has no query
@@ -67,8 +68,8 @@ type Attempt struct {
 	Pause     time.Duration // of all API requests: a 429 to this attempt started or extended it; else 0
 }
 
-// AttemptFromContext returns what the attempt is for to which the context of a request belongs. Use
-// it in your own transport. ok is false for any other context.
+// AttemptFromContext tells your own transport what an attempt is for, from the context of its request. If
+// ctx is any other context, ok is false.
 func AttemptFromContext(ctx context.Context) (info AttemptInfo, ok bool) {
 	a := rest.AttemptOf(ctx)
 	if a == nil {

@@ -18,8 +18,8 @@ import (
 
 const version = "0.1.0" // of this package
 
-// Option changes a setting of a new Client. The functions that begin with With return Options. If
-// an Option cannot be used, New returns a *ParamError.
+// Option changes a setting of a new Client. The functions that begin with With return Options, and if one
+// cannot be used, New returns a *ParamError instead of a Client.
 type Option struct{ apply func(*core) error }
 
 const attemptTimeout = 30 * time.Second // of an API call
@@ -47,20 +47,21 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 	}}
 }
 
-// WithHTTPClient uses hc's transport for API calls. Uploads use the same transport, unless you add
+// WithHTTPClient makes API calls with hc's transport, and uploads too, unless you add
 // [WithStorageHTTPClient]. The Client never changes hc, and ignores hc.Jar and hc.CheckRedirect.
 //
-//   - hc.Timeout limits one attempt of an API call, but no upload. 0 means 30 seconds.
-//   - If hc.Transport is an [http.Transport], for example with your own proxy or certificate authority,
-//     the Client uses clones of it: with HTTP/2 pings for API calls, because a dead connection is
-//     noticed only by them, and with HTTP/1.1 for uploads, because they are slow over HTTP/2.
-//   - The Client uses any other transport as it is. It should set HTTP2.SendPingTimeout, and should
-//     have an ExpectContinueTimeout, without which a rejected upload may show no reason.
-//   - If the transport records URLs, give uploads another transport. The presigned URL of an upload
-//     is a credential.
+//   - hc.Timeout limits one attempt of an API call, but no upload. If it is 0, an attempt may take 30
+//     seconds.
+//   - If hc.Transport is an [http.Transport], for example with your own proxy or certificate authority, the
+//     Client uses clones of it: with HTTP/2 pings for API calls, because a dead connection is noticed only
+//     by them, and with HTTP/1.1 for uploads, because they are slow over HTTP/2.
+//   - The Client uses any other transport as it is. It should set HTTP2.SendPingTimeout, and should have an
+//     ExpectContinueTimeout, without which a rejected upload may show no reason.
+//   - If the transport records URLs, give uploads another one, because the presigned URL of an upload is a
+//     credential.
 //
-// Without this option, the Client uses the system's certificates and the proxies of the
-// environment; see [http.ProxyFromEnvironment].
+// Without this option, the Client uses the system's certificates and the proxies of the environment, as
+// [http.ProxyFromEnvironment] finds them.
 func WithHTTPClient(hc *http.Client) Option {
 	ok := hc != nil && hc.Timeout >= 0
 	return option("WithHTTPClient", ok, "must not be nil or have a negative Timeout", func(c *core) {
@@ -68,18 +69,18 @@ func WithHTTPClient(hc *http.Client) Option {
 	})
 }
 
-// WithStorageHTTPClient uses hc's transport for uploads only, as [WithHTTPClient] does. If
-// hc.Transport is nil, uploads use the default transport. The Client never changes hc, and ignores
-// hc.Timeout, hc.Jar and hc.CheckRedirect.
+// WithStorageHTTPClient makes uploads, and only uploads, with hc's transport, as [WithHTTPClient] does, or
+// with the default transport if hc.Transport is nil. The Client never changes hc, and ignores hc.Timeout,
+// hc.Jar and hc.CheckRedirect.
 func WithStorageHTTPClient(hc *http.Client) Option {
 	return option("WithStorageHTTPClient", hc != nil, "must not be nil",
 		func(c *core) { c.storage = cmp.Or(hc.Transport, rest.StorageTransport(nil)) })
 }
 
-// WithObserver calls observe after each attempt, with the context of the call. Attempts that waits
-// share belong to no call: their context has no deadline and none of your values. The Client calls
-// observe on many goroutines at once, and requests wait until observe returns. observe may use the
-// Client. If you add several observers, the Client calls all of them in order.
+// WithObserver calls observe after each attempt, with the context of the call. Attempts that waits share
+// belong to no call, so their context has no deadline and none of your values. The Client calls observe on
+// many goroutines at once, and requests wait until observe returns, so let it return quickly. It may use
+// the Client. If you add several observers, the Client calls all of them in order.
 func WithObserver(observe func(context.Context, Attempt)) Option {
 	return option("WithObserver", observe != nil, "must not be nil",
 		func(c *core) { c.observers = append(c.observers, observe) })
@@ -103,54 +104,56 @@ func WithUserAgent(product string) Option {
 		func(c *core) { c.UserAgent = product + " minutes-go/" + version })
 }
 
-// WithMaxRetries limits the retries of a request to n, after its first attempt. The default is 4, and
-// 0 switches retries off. The wait before a retry is random: at most half a second before the first
-// one, and twice as long before each further one, up to 30 seconds.
+// WithMaxRetries limits the retries of a request to n, after its first attempt. The default is 4, and 0
+// switches retries off. Before each retry, the Client waits for a random time (exponential backoff with
+// jitter): at most half a second before the first one, and twice as long before each further one, up to 30
+// seconds.
 //
 // The Client retries an API call only if the retry is safe:
 //
 //   - After a 429: every request. Before the retry, the Client pauses all API requests.
 //   - If there was no connection: every request, except after a TLS failure or a 4xx of a proxy.
-//   - After a lost connection, a timeout, or a 500, 502, 503 or 504: GET, PUT, DELETE, the request
-//     for an upload URL, and Create with an ExternalID.
+//   - After a lost connection, a timeout, or a 500, 502, 503 or 504: GET, PUT, DELETE, the request for an
+//     upload URL, and Create with an ExternalID.
 //
-// The Client obeys the header Retry-After. If it asks for more than a minute, or if a retry could come
-// after the context's deadline, the call returns its error at once; the function [RetryAfter] gets
-// the time from it. [Client.Do] and [MeetingsService.Upload] have further rules.
+// The Client obeys the header Retry-After. But if it asks for more than a minute, or if a retry could come
+// after the context's deadline, the call returns its error at once. The function [RetryAfter] then says how
+// long to wait. [Client.Do] and [MeetingsService.Upload] have further rules.
 func WithMaxRetries(n int) Option {
 	return option("WithMaxRetries", n >= 0, "must not be negative", func(c *core) { c.MaxRetries = n })
 }
 
-// WithUploadConcurrency sets the number of upload slots to n, 1 or more (default 4). Each upload
-// needs a slot, whether Upload, Process, Resume or ProcessAll makes it. If no slot is free, an
-// upload waits for one, and opens its [Source] only afterwards.
+// WithUploadConcurrency sets the number of upload slots to n, 1 or more (default 4). Each upload needs a
+// slot, whether Upload, Process, Resume or ProcessAll makes it. If no slot is free, an upload waits for one
+// before it opens its [Source], so waiting uploads hold no files open.
 func WithUploadConcurrency(n int) Option {
 	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(c *core) { c.slots = make(chan struct{}, n) })
 }
 
-// UploadTimeouts are the time limits of one attempt of an upload. A zero field selects the default.
+// UploadTimeouts limits one attempt of an upload, so that an attempt that hangs is given up. A zero field
+// selects the default.
 type UploadTimeouts struct {
 	// Stall is how long the attempt may make no progress while it connects, sends the recording or
 	// reads it. The default is a minute.
 	Stall time.Duration
 	// Response is how long storage may take to respond after the last byte. The default is five
-	// minutes. If a proxy scans recordings, it may need longer.
+	// minutes; set more if a proxy scans recordings and needs longer.
 	Response time.Duration
 }
 
 // WithUploadTimeouts sets when the Client gives up an attempt of an upload, so that nothing that hangs
-// keeps an upload slot for ever. A whole upload has no timeout but the deadline of its context. If
-// your transport limits its connections, allow no more uploads at a time (see
-// [WithUploadConcurrency]), because Stall includes the wait for a connection.
+// keeps an upload slot for ever. The upload as a whole has no timeout but its context's deadline. If
+// your transport limits its connections, allow no more uploads at a time (see [WithUploadConcurrency]),
+// because Stall includes the wait for a connection.
 func WithUploadTimeouts(t UploadTimeouts) Option {
 	return option("WithUploadTimeouts", t.Stall >= 0 && t.Response >= 0, "must not be negative", func(c *core) {
 		c.uploads = UploadTimeouts{Stall: cmp.Or(t.Stall, c.uploads.Stall), Response: cmp.Or(t.Response, c.uploads.Response)}
 	})
 }
 
-// WithRateLimit limits the API requests of the Client to perSecond, with bursts of at most burst.
-// Polls and retries count, but uploads to storage do not. The default is 100 requests a second, in
-// bursts of 100. WithRateLimit(0, 0) removes the limit.
+// WithRateLimit limits the API requests of the Client to perSecond, with bursts of at most burst. Polls and
+// retries count, but uploads to storage do not. The default is 100 requests a second in bursts of 100, and
+// WithRateLimit(0, 0) removes the limit.
 func WithRateLimit(perSecond float64, burst int) Option {
 	none := perSecond == 0 && burst == 0
 	ok := none || perSecond > 0 && !math.IsInf(perSecond, 0) && burst >= 1
@@ -164,9 +167,9 @@ var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.Met
 
 const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 
-// WithRoute overrides an assumed route. path follows the base URL and begins with a slash. For
-// OpMeetingsTranscript, path contains {meeting_id} once. WithRoute does not change whether the
-// Client retries the operation.
+// WithRoute overrides an assumed route, for a service that has the operation at another address. path
+// follows the base URL and begins with a slash; for OpMeetingsTranscript, it contains {meeting_id} once.
+// The Client retries the operation as before, even if the new method is another one.
 func WithRoute(op Operation, method, path string) Option {
 	return Option{func(c *core) error {
 		at := slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })

@@ -13,9 +13,9 @@ import (
 // maxLimit is the largest Limit that the service allows (section 8).
 const maxLimit = 50
 
-// All yields all meetings that params select, newest first, and requests each page only when the loop
-// needs it. If params.Limit is 0, pages have up to 50 meetings, because that costs the fewest requests.
-// All starts at params.Cursor; params may be nil. The key needs the scope meetings:read.
+// All yields all meetings that params select, newest first, and needs the scope meetings:read. It requests
+// each page only when the loop needs it. If params.Limit is 0, pages have up to 50 meetings, because that
+// costs the fewest requests. params may be nil, and if it has a Cursor, All starts there.
 //
 // Errors: those of [MeetingsService.List], and an *[Error] if the service repeats a cursor, since the loop
 // would never end. An error comes with a nil meeting, and ends the loop.

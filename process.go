@@ -33,7 +33,7 @@ func (o *ProcessOptions) checked() (ProcessOptions, error) {
 	return opts, err
 }
 
-// Result is what a call has for one meeting. With an error, it has what the call got before that.
+// Result is what a call has for one meeting, or with an error, what it got before that.
 type Result struct {
 	MeetingID  string               // set as soon as there is a meeting; if Create failed, Params identifies the job
 	Meeting    *Meeting             // last snapshot; nil if no response showed the meeting
@@ -43,26 +43,24 @@ type Result struct {
 	Transcript *Transcript          // nil without the option Transcript
 }
 
-// Process creates the meeting, uploads the recording, waits, and fetches the minutes. The key needs
-// the scopes meetings:write, meetings:read and minutes:read.
+// Process creates the meeting, uploads the recording, waits, and fetches the minutes. It needs the scopes
+// meetings:write, meetings:read and minutes:read. It has no overall timeout, so set a deadline on ctx. See
+// docs/restarts.md for crashes and several workers.
 //
-//   - With params.ExternalID, you can run Process again after a crash, or in two workers at once,
-//     because it continues from the meeting's status. The result is one meeting, one recording and one
-//     set of minutes. Without an ExternalID, each run creates a meeting.
-//   - If someone deleted the meeting of an earlier run, Process creates another;
+//   - With params.ExternalID, you can run Process again after a crash, or in two workers at once, because
+//     it continues from the meeting's status. The result is one meeting, one recording and one set of
+//     minutes. Without an ExternalID, each run creates a meeting.
+//   - If someone deleted the meeting of an earlier run, Process creates another, whereas
 //     [MeetingsService.Resume] never does.
 //   - Process waits for an upload slot (see [WithUploadConcurrency]) and opens the recording before it
 //     creates the meeting, so an unusable recording costs no request.
-//   - Process has no overall timeout: set a deadline on ctx.
-//
-// See docs/restarts.md for crashes and several workers.
 //
 // Errors:
-//   - *[ParamError] with a nil Result: params or source is nil, or opts are invalid. All other errors
-//     come with a Result.
+//   - *[ParamError] with a nil Result: params or source is nil, or opts are invalid. All other errors come
+//     with a Result.
 //   - The errors of source, Create, Upload, WaitForMinutes and Transcript.
-//   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. To try again, delete
-//     the meeting and call Process again.
+//   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. To try again, delete the
+//     meeting and call Process again.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within AudioTimeout of the upload.
 func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
@@ -99,22 +97,20 @@ func (s *MeetingsService) createAndUpload(ctx context.Context, r *Result, rec Re
 	return s.upload(ctx, r.MeetingID, rec, o.Progress, shared)
 }
 
-// Resume does the remaining steps for a meeting that exists: it uploads the recording if the meeting
-// has no audio, waits, and fetches the minutes. The key needs the scopes meetings:read and
-// minutes:read, and for an upload meetings:write (assumed).
+// Resume does the remaining steps for a meeting that exists: it uploads the recording if the meeting has no
+// audio, waits, and fetches the minutes. It needs the scopes meetings:read and minutes:read, and for an
+// upload meetings:write (assumed). You can run it again at any time, and in two workers at once. See
+// docs/restarts.md for crashes and several workers.
 //
-//   - You can run Resume again at any time, and in two workers at once.
-//   - If the meeting has audio, Resume does not open the recording, and source may be nil.
+//   - If the meeting has audio, Resume does not open the recording, so source may be nil.
 //   - If another worker uploads audio first, Resume continues with that.
-//   - Resume never creates a meeting. If someone deleted it, the error matches [ErrNotFound].
-//
-// See docs/restarts.md for crashes and several workers.
+//   - Resume never creates a meeting, so if someone deleted it, the error matches [ErrNotFound].
 //
 // Errors:
 //   - *[ParamError] with a nil Result: id or opts are invalid. All other errors come with a Result.
 //   - The errors of source, Upload, WaitForMinutes and Transcript.
-//   - *[WaitError] with [ErrNoAudio]: the meeting has no audio and source is nil, or the service shows
-//     no audio within AudioTimeout of the upload.
+//   - *[WaitError] with [ErrNoAudio]: the meeting has no audio and source is nil, or the service shows no
+//     audio within AudioTimeout of the upload.
 func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, s.core.checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
@@ -140,31 +136,30 @@ func (s *MeetingsService) waitProcessed(ctx context.Context, r *Result, o *Proce
 	return s.waitAndFetch(ctx, r, g)
 }
 
-// Job is one recording for [MeetingsService.ProcessAll].
+// Job is what [MeetingsService.ProcessAll] needs for one recording.
 type Job struct {
 	Params   *MeetingCreateParams    // must not be nil; with an ExternalID, you can run the job again
 	Source   Source                  // must not be nil
 	Progress func(sent, total int64) // if not nil, replaces ProcessOptions.Progress
 }
 
-// ProcessAll processes many jobs, each like [MeetingsService.Process], and yields the Result when a
-// job ends, with the error if the job failed. The key needs the scopes of Process.
+// ProcessAll processes many jobs, each like [MeetingsService.Process], and yields the Result when a job
+// ends, with the error if the job failed. It needs the scopes of Process.
 //
 //   - The failure of one job does not stop the others.
 //   - Two jobs with the same ExternalID share one meeting, and both yield its minutes.
-//   - ProcessAll starts as many jobs as [WithUploadConcurrency] allows, and the next one when the
-//     upload of a job has ended. So a long list of jobs does not open all its recordings at once.
-//   - ProcessAll ranges over jobs on another goroutine. Each job calls Source, OnStatus and Progress on
+//   - ProcessAll starts as many jobs as [WithUploadConcurrency] allows, and the next one when the upload of
+//     a job has ended. So a long list of jobs does not open all its recordings at once.
+//   - ProcessAll ranges over jobs on another goroutine, and each job calls Source, OnStatus and Progress on
 //     its own goroutines.
-//   - When ctx is done, or the service rejects the key, ProcessAll starts no other job. When you leave
-//     the loop, ProcessAll cancels the jobs that are running.
+//   - When ctx is done, or the service rejects the key, ProcessAll starts no other job. When you leave the
+//     loop, ProcessAll cancels the jobs that are running.
 //
-// A Result always has Params, and MeetingID as soon as there is a meeting. Its errors are those of
-// Process.
+// Each Result has its job's Params, and MeetingID as soon as there is a meeting. Errors are as in Process.
 //
 // A nil Result ends the loop, after each job that was started has had its own Result. The error is a
-// *[WaitError] if ctx is done or the service rejected the key (see [KeyRejected]), and a
-// *[ParamError] if jobs is nil or opts are invalid.
+// *[WaitError] if ctx is done or the service rejected the key (see [KeyRejected]), and a *[ParamError] if
+// jobs is nil or opts are invalid.
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.checked()

@@ -11,7 +11,7 @@ import (
 // ProjectsService reads and creates projects, which group meetings (section 4.3).
 type ProjectsService struct{ service }
 
-// Project groups meetings (section 2.4).
+// Project is a group of meetings that belong together (section 2.4).
 type Project struct {
 	ID   string `json:"id"` // for MeetingCreateParams.ProjectID
 	Name string `json:"name"`
@@ -21,8 +21,8 @@ type projectList struct {
 	Projects []*Project `json:"projects"`
 }
 
-// List returns the organisation's active projects. Assumed: method, path and the scope
-// meetings:read; see [WithRoute].
+// List returns the organisation's active projects. Method, path and the scope meetings:read are assumed, so
+// you may need [WithRoute].
 func (s *ProjectsService) List(ctx context.Context) ([]*Project, error) {
 	list, err := do[projectList](ctx, s.core, rest.Request{Operation: route.ProjectsList})
 	if err != nil {
@@ -31,14 +31,14 @@ func (s *ProjectsService) List(ctx context.Context) ([]*Project, error) {
 	return list.Projects, nil
 }
 
-// ProjectCreateParams describes a project to add.
+// ProjectCreateParams describes a project for Create.
 type ProjectCreateParams struct {
 	Name string `json:"name"` // 1 to 120 characters
 }
 
 // Create adds a project. The Client does not retry a Create that may have taken effect, because a retry
-// could add the project twice. Assumed: method, path and the scope meetings:write, since the API
-// reference only describes the body; see [WithRoute].
+// could add the project twice. Method, path and the scope meetings:write are assumed, since the API
+// reference only describes the body, so you may need [WithRoute].
 //
 // Errors: [ErrInvalidRequest].
 func (s *ProjectsService) Create(ctx context.Context, params *ProjectCreateParams) (*Project, error) {

@@ -19,24 +19,24 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
-// MaxRecordingSize is the largest size of a recording that this package uploads, in bytes (1 GiB).
-// The service rejects most files over one gigabyte (section 8).
+// MaxRecordingSize is the largest size of a recording that this package uploads, in bytes (1 GiB), because
+// the service rejects most files over one gigabyte (section 8).
 const MaxRecordingSize = 1 << 30
 
-// Source opens a recording for one upload. [FromFile], [FromReader] and [FromReaderAt] return a
-// Source; you can write your own. The Client calls the Source with the context of the upload, and
-// closes the Recording at the end, when an error no longer matters and is only logged. Each successful
-// call must return a new Recording.
+// Source opens a recording for one upload. Use [FromFile], [FromReader] or [FromReaderAt], or write your
+// own Source, for example to read from a database. The Client calls it with the context of the upload, and
+// each successful call must return a new Recording, because the Client closes the Recording at the end. An
+// error of closing no longer matters then, so it is only logged.
 type Source func(ctx context.Context) (Recording, error)
 
-// Recording is an open audio file that a [Source] returns.
+// Recording is what a [Source] opens: audio that the Client can read again for each attempt.
 type Recording struct {
 	Audio       io.ReaderAt // each attempt reads from offset 0
 	Size        int64       // in bytes, from 1 to MaxRecordingSize
 	ContentType string      // MIME type, such as "audio/mpeg"
 }
 
-// Close closes Audio if Audio is an io.Closer.
+// Close closes Audio if Audio is an io.Closer, and otherwise does nothing.
 func (r Recording) Close() error {
 	if c, ok := r.Audio.(io.Closer); ok {
 		return c.Close()
@@ -70,11 +70,11 @@ func checkContentType(param, contentType string) error {
 	)
 }
 
-// FromFile returns a Source for a file. The Source finds the content type from content and name.
+// FromFile returns a Source for a file, and finds the content type from its content and extension.
 //
-// Errors of the Source: the error of opening or reading the file (compare with [io/fs.ErrNotExist]), or
-// a *[ParamError] that names the file: [ErrRecordingEmpty], [ErrRecordingTooLarge],
-// [ErrRecordingFormat], or a file that is not regular.
+// Errors of the Source: the error of opening or reading the file (compare with [io/fs.ErrNotExist]), or a
+// *[ParamError] that names the file: [ErrRecordingEmpty], [ErrRecordingTooLarge], [ErrRecordingFormat], or
+// a file that is not regular.
 func FromFile(path string) Source {
 	return func(ctx context.Context) (Recording, error) {
 		alive(ctx)
@@ -112,8 +112,8 @@ func fileError(path string, err error) error {
 	return &ParamError{Param: bad.Param, Reason: reason, Err: bad.Err}
 }
 
-// FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client
-// does not close ra. If contentType is empty, the Source finds the type from the content.
+// FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client does not
+// close ra, and finds the type from the content if contentType is empty.
 //
 // Errors of the Source: the error of reading ra, or a *[ParamError]: [ErrRecordingEmpty],
 // [ErrRecordingTooLarge], [ErrRecordingFormat], or an invalid parameter.
@@ -131,14 +131,13 @@ func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 	}
 }
 
-// FromReader returns a Source for the bytes of r. The Source copies the bytes to a temporary file,
-// because an upload needs the length first and may be retried. The Client deletes the file when the
-// upload ends. The Source works only once. If contentType is empty, the Source finds the type from
-// the content.
+// FromReader returns a Source that copies r to a temporary file, because an upload needs the length first
+// and may be retried. The Client deletes the file when the upload ends. The Source works only once, because
+// then r has been read. If contentType is empty, the Source finds the type from the content.
 //
-// Errors of the Source: the error of reading r, of writing the file, or of the context; an error if a
-// read takes longer than UploadTimeouts.Stall, or if the Source was opened before; or a *[ParamError]
-// with the same causes as in [FromReaderAt].
+// Errors of the Source: the error of reading r, of writing the file, or of the context; an error if a read
+// takes longer than UploadTimeouts.Stall, or if the Source was opened before; or a *[ParamError] with the
+// same causes as in [FromReaderAt].
 func FromReader(r io.Reader, contentType string) Source {
 	var opened atomic.Bool
 	return func(ctx context.Context) (Recording, error) {

@@ -10,7 +10,7 @@ import (
 // TemplatesService reads the templates that shape minutes (section 4.3).
 type TemplatesService struct{ service }
 
-// Template shapes the minutes of a meeting (section 2.5).
+// Template shapes minutes, and comes from the service or from the organisation (section 2.5).
 type Template struct {
 	ID          string `json:"id"` // for MeetingCreateParams.TemplateID
 	Name        string `json:"name"`
@@ -24,8 +24,8 @@ type templateList struct {
 	Templates []*Template `json:"templates"`
 }
 
-// List returns the organisation's templates. Assumed: method, path and the scope meetings:read;
-// see [WithRoute].
+// List returns the organisation's templates, whose ids MeetingCreateParams.TemplateID accepts. Method, path
+// and the scope meetings:read are assumed, so you may need [WithRoute].
 func (s *TemplatesService) List(ctx context.Context) ([]*Template, error) {
 	list, err := do[templateList](ctx, s.core, rest.Request{Operation: route.TemplatesList})
 	if err != nil {

@@ -20,32 +20,31 @@ import (
 type UploadOptions struct {
 	// Progress is called with the number of bytes passed to the network, and with the size of the
 	// recording. Within an attempt, sent only grows; the next attempt starts from 0 again. Progress
-	// runs on another goroutine, but never after Upload has returned. The upload waits for each call.
+	// runs on another goroutine, but never after Upload has returned. The upload waits for each call, so
+	// a slow Progress makes it slower.
 	Progress func(sent, total int64)
 }
 
-// Upload uploads the recording of a meeting (section 4.2): it requests an upload URL and makes a PUT
-// to storage, without the API key. The key needs the scopes meetings:write (assumed) and
-// meetings:read. The API reference describes the upload. Assumed: the codes of storage errors.
+// Upload uploads the recording of a meeting (section 4.2): it requests an upload URL and makes a PUT to
+// storage, without the API key. It needs the scopes meetings:read and, for the URL, meetings:write
+// (assumed). The codes of storage errors are assumed, too.
 //
-//   - Upload waits for an upload slot (see [WithUploadConcurrency]), and only then opens the
-//     recording. It closes the recording at the end.
-//   - Upload has no overall timeout: set a deadline on ctx. [WithUploadTimeouts] limits an attempt.
-//   - Unless retries are switched off, Upload retries failed attempts for at least a minute, so a
-//     short outage ends no upload.
-//   - If a response is lost, Upload polls the meeting, because the audio may have arrived. If it has,
-//     Upload returns nil.
-//   - When ctx is done, Upload returns promptly, even if source, Recording.Audio or Progress blocks.
-//     Only the blocked call may then still be running.
+//   - Upload waits for an upload slot (see [WithUploadConcurrency]) before it opens the recording, which it
+//     closes at the end.
+//   - Upload has no overall timeout, so set a deadline on ctx; [WithUploadTimeouts] limits an attempt.
+//   - Unless retries are switched off, Upload retries failed attempts for at least a minute, so a short
+//     outage ends no upload.
+//   - If a response is lost, Upload polls the meeting, and returns nil if the audio has arrived.
+//   - When ctx is done, Upload returns promptly, even if source, Recording.Audio or Progress blocks. Only
+//     the blocked call may then still be running.
 //
-// When Upload returns, the meeting may keep StatusCreated for some seconds. See docs/uploads.md for
-// more.
+// When Upload returns, the meeting may keep StatusCreated for some seconds. See docs/uploads.md for more.
 //
 // Errors:
-//   - The error of source, before any request. [ErrRecordingEmpty], [ErrRecordingTooLarge] (over 1
-//     GiB) and an invalid content type are in a *[ParamError].
-//   - The errors of [MeetingsService.UploadURL]. [ErrBadRequest] means that the meeting already
-//     has audio (assumed).
+//   - The error of source, before any request. [ErrRecordingEmpty], [ErrRecordingTooLarge] (over 1 GiB) and
+//     an invalid content type are in a *[ParamError].
+//   - The errors of [MeetingsService.UploadURL]. [ErrBadRequest] means that the meeting already has audio
+//     (assumed).
 //   - *[StorageError]: storage did not accept the recording.
 //   - The error of reading the recording.
 func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, opts *UploadOptions) error {

@@ -11,7 +11,7 @@ import (
 // UsageService returns the organisation's remaining quota (section 4.3).
 type UsageService struct{ service }
 
-// Usage is the organisation's remaining quota in this period (section 2.9).
+// Usage is what remains of the organisation's quota in this period (section 2.9).
 type Usage struct {
 	CreditsRemaining           int    `json:"credits_remaining"`            // generating minutes spends credits
 	TranscribeSecondsRemaining int    `json:"transcribe_seconds_remaining"` // seconds of audio that the service can still transcribe
@@ -40,8 +40,8 @@ func (u *Usage) ResetAt() (date time.Time, ok bool) {
 	return date, err == nil
 }
 
-// Get returns the remaining credits and transcription seconds. Assumed: method, path and the scope
-// meetings:read; see [WithRoute].
+// Get returns the remaining credits and transcription seconds. Method, path and the scope meetings:read are
+// assumed, so you may need [WithRoute].
 func (s *UsageService) Get(ctx context.Context) (*Usage, error) {
 	return do[Usage](ctx, s.core, rest.Request{Operation: route.UsageGet})
 }

@@ -12,7 +12,7 @@ import (
 // should spell right (section 4.3).
 type VocabularyService struct{ service }
 
-// Vocabulary is the organisation's complete list of terms (section 2.10).
+// Vocabulary is the complete list of terms that transcripts should spell right (section 2.10).
 type Vocabulary struct {
 	Terms    []string          `json:"terms"`
 	Entries  []VocabularyEntry `json:"entries"`   // the same terms, with known wrong spellings
@@ -25,7 +25,7 @@ type VocabularyEntry struct {
 	Variants []VocabularyVariant `json:"variants"`
 }
 
-// VocabularyVariant is a known wrong spelling of a term.
+// VocabularyVariant is a known wrong spelling of a term, and where the service has it from.
 type VocabularyVariant struct {
 	Text   string        `json:"text"`
 	Source VariantSource `json:"source"`
@@ -57,14 +57,14 @@ func (v *Vocabulary) missing(sent fields) string {
 	return ""
 }
 
-// Get returns the vocabulary. Assumed: method, path and the scope meetings:read; see [WithRoute].
+// Get returns all terms with their variants. Method, path and the scope meetings:read are assumed, so you
+// may need [WithRoute].
 func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 	return do[Vocabulary](ctx, s.core, rest.Request{Operation: route.VocabularyGet})
 }
 
-// Replace replaces the whole vocabulary with terms, so an empty or nil list clears it. Assumed: method,
-// path and the scope meetings:write (see [WithRoute]), and that terms which the list keeps also keep
-// their variants.
+// Replace replaces the whole vocabulary with terms, so an empty or nil list clears it. Method, path and the
+// scope meetings:write are assumed (see [WithRoute]), and that terms which stay keep their variants.
 //
 // Errors: [ErrInvalidRequest], also for more than Vocabulary.MaxTerms terms (assumed).
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
@@ -73,9 +73,9 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 	}{append([]string{}, terms...)}})
 }
 
-// Add adds one term; for many, [VocabularyService.Replace] is quicker. The Client does not retry an Add
-// that may have taken effect, but you can. Assumed: method, path and the scope meetings:write (see
-// [WithRoute]), and that adding an existing term is a no-op.
+// Add adds one term; for many, [VocabularyService.Replace] is quicker, because it needs only one request.
+// The Client does not retry an Add that may have taken effect, but you can. Method, path and the scope
+// meetings:write are assumed (see [WithRoute]), and that adding an existing term is a no-op.
 //
 // Errors: [ErrInvalidRequest], also if the vocabulary is full (assumed).
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {

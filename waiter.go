@@ -34,28 +34,25 @@ type WaitOptions struct {
 }
 
 // ErrNoAudio means that AudioTimeout has passed and no response showed audio, or that Resume has no
-// recording for a meeting without audio. The recording can still be uploaded, so [Retryable] is true
-// for ErrNoAudio. It is not a code of the service.
+// recording for a meeting without audio. The recording can still be uploaded, so [Retryable] is true for
+// ErrNoAudio. It is not a code of the service.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 
-// Wait waits until a meeting reaches minutes_ready, or WaitOptions.Until, and returns the meeting.
-// The key needs the scope meetings:read.
+// Wait waits until a meeting reaches minutes_ready, or WaitOptions.Until, and returns the meeting. It needs
+// the scope meetings:read. Wait has no overall timeout, because a recording may take hours, so set a
+// deadline on ctx. A 429, a 5xx or a lost connection never ends a wait.
 //
-// All waits of a Client share one poller. It polls a meeting at most once in thirty seconds (section
-// 6), or less often if the service asks for that with Cache-Control. If a response has shown the
-// meeting in the last thirty seconds, Wait starts from that; otherwise it polls at once. See
-// docs/polling.md.
-//
-// Wait has no overall timeout, because a recording may take hours: set a deadline on ctx. A 429, a
-// 5xx or a lost connection never ends a wait.
+// All waits of a Client share one poller. It polls a meeting at most once in thirty seconds (section 6), or
+// less often if the service asks for that with Cache-Control. If a response has shown the meeting in the
+// last thirty seconds, Wait starts from that instead of polling at once. See docs/polling.md.
 //
 // Errors:
 //   - *[MeetingFailedError]: the meeting reached a failure status.
 //   - *[WaitError] with the error of ctx, and with the last failure if polls were failing.
 //   - *[WaitError] with [ErrNoAudio], or with an *[Error]: the meeting is gone ([ErrNotFound]), or the
 //     service rejected the key or the request.
-//   - *[WaitError] with the last failure: for ten minutes, no response about the meeting came from
-//     the service itself, for example because a proxy answered or the certificate is not trusted.
+//   - *[WaitError] with the last failure: for ten minutes, no response about the meeting came from the
+//     service itself, for example because a proxy answered or the certificate is not trusted.
 //   - *[ParamError]: id or an option is invalid.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	o, err := opts.checked()
@@ -70,10 +67,10 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 }
 
 // WaitForMinutes waits until the minutes are ready, like [MeetingsService.Wait], and returns them in
-// WaitOptions.Format. The key needs the scopes meetings:read and minutes:read.
+// WaitOptions.Format. It needs the scopes meetings:read and minutes:read.
 //
-// Errors: those of Wait, and those of [MeetingsService.Minutes] in a *WaitError. A failure that may
-// pass does not end WaitForMinutes: it asks again after thirty seconds.
+// Errors: those of Wait, and those of [MeetingsService.Minutes] in a *WaitError. A failure that may pass
+// does not end WaitForMinutes, which asks again after thirty seconds.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {
 	o := *cmp.Or(opts, new(WaitOptions))
 	o.Until = StatusMinutesReady
@@ -168,22 +165,21 @@ func (c *core) look(ctx context.Context, id string, since time.Time) (*Meeting, 
 	return c.wait(ctx, id, goal{WaitOptions: WaitOptions{Until: StatusAudioUploaded}, askedSince: since})
 }
 
-// WaitAll waits for many meetings, each like [MeetingsService.Wait], and yields each when its wait
-// ends, in no particular order. If Until is minutes_ready, WaitAll fetches the minutes as well, and
-// with WaitOptions.Transcript the transcript. The key needs the scope meetings:read and, for fetches,
-// minutes:read.
+// WaitAll waits for many meetings, each like [MeetingsService.Wait], and yields each when its wait ends, in
+// no particular order. If Until is minutes_ready, WaitAll fetches the minutes as well, and with
+// WaitOptions.Transcript the transcript. It needs the scope meetings:read and, for fetches, minutes:read.
 //
-//   - WaitAll yields a repeated id once. An error of one meeting does not end the other waits.
+//   - An error of one meeting does not end the other waits. A repeated id is yielded once.
 //   - WaitAll ranges over ids on another goroutine, so ids may block.
-//   - If you leave the loop, the remaining waits end; their meetings go on.
+//   - If you leave the loop, the remaining waits end, but their meetings go on.
 //
-// Each Result has MeetingID, and Meeting if a response has shown it. Errors with a Result concern
-// this meeting: those of Wait, Minutes and Transcript, and a *[WaitError] with a *[ParamError] for an
+// Each Result has MeetingID, and Meeting if a response has shown it. Errors with a Result concern this
+// meeting only: those of Wait, Minutes and Transcript, and a *[WaitError] with a *[ParamError] for an
 // unusable id.
 //
-// A nil Result ends the loop. Before that, each id that was read has had its own Result. The error is
-// a *[WaitError] if ctx is done or the service rejected the key (see [KeyRejected]), and a
-// *[ParamError] if ids is nil or opts are invalid.
+// A nil Result ends the loop, after each id that was read has had its own Result. The error is a
+// *[WaitError] if ctx is done or the service rejected the key (see [KeyRejected]), and a *[ParamError] if
+// ids is nil or opts are invalid.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.checked()
