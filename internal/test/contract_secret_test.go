@@ -1,9 +1,7 @@
 package test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -44,22 +42,6 @@ func requireClean(t testing.TB, what, text string) {
 // spelled returns a key as it is and as it is in a URL.
 func spelled(key string) []string {
 	return []string{key, url.QueryEscape(key), url.PathEscape(key)}
-}
-
-// shown returns a value as fmt, slog and encoding/json show it.
-func shown(v any) string {
-	var b bytes.Buffer
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
-		fmt.Fprintf(&b, verb+"\n", v)
-	}
-	opts := &slog.HandlerOptions{Level: slog.LevelDebug}
-	for _, h := range []slog.Handler{slog.NewTextHandler(&b, opts), slog.NewJSONHandler(&b, opts)} {
-		slog.New(h).Debug("value", "v", v, slog.Group("group", "v", v))
-	}
-	if text, err := json.Marshal(v); err == nil {
-		b.Write(text)
-	}
-	return strings.ReplaceAll(b.String(), `\u0026`, "&")
 }
 
 const storageURL = "https://storage.example/b/k?" + presignedQuery
@@ -158,11 +140,11 @@ func testSecrets(t *testing.T, name string, network peer, call func(context.Cont
 			})}
 			c, err := minutes.New("https://minutes.example", secretKey, minutes.WithHTTPClient(hc), minutes.WithMaxRetries(1),
 				minutes.WithLogger(slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))),
-				minutes.WithObserver(func(_ context.Context, a minutes.Attempt) { _, _ = io.WriteString(out, shown(a)) }))
+				minutes.WithObserver(func(_ context.Context, a minutes.Attempt) { _, _ = io.WriteString(out, testkit.Shown(a)) }))
 			require.NoError(t, err)
 			for _, err := range call(t.Context(), c) {
 				require.Error(t, err)
-				requireClean(t, "error", shown(err)+shown(&minutes.WaitError{MeetingID: "m", Err: err}))
+				requireClean(t, "error", testkit.Shown(err)+testkit.Shown(&minutes.WaitError{MeetingID: "m", Err: err}))
 			}
 			require.NotEmpty(t, out.String())
 			requireClean(t, "log", out.String())
@@ -182,7 +164,7 @@ func TestSecrets_PrintMasked(t *testing.T) {
 		target minutes.UploadTarget
 	}
 	for _, v := range []any{c, c.Meetings, target, map[string]any{"t": target, "c": c}, unexported{c, *c, *target}} {
-		requireClean(t, fmt.Sprintf("%T", v), shown(v))
+		requireClean(t, fmt.Sprintf("%T", v), testkit.Shown(v))
 	}
 	require.Contains(t, fmt.Sprint(target), "storage.example")
 }

@@ -1,8 +1,11 @@
 package testkit
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
@@ -69,4 +72,20 @@ func RequireParamError(t testing.TB, err error, param, value string) {
 	if len(value) > 3 {
 		require.NotContains(t, fmt.Sprintf("%v %+v %#v", err, err, bad), value)
 	}
+}
+
+// Shown returns a value as fmt, slog and encoding/json show it.
+func Shown(v any) string {
+	var b bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+		fmt.Fprintf(&b, verb+"\n", v)
+	}
+	opts := &slog.HandlerOptions{Level: slog.LevelDebug}
+	for _, h := range []slog.Handler{slog.NewTextHandler(&b, opts), slog.NewJSONHandler(&b, opts)} {
+		slog.New(h).Debug("value", "v", v, slog.Group("group", "v", v))
+	}
+	if text, err := json.Marshal(v); err == nil {
+		b.Write(text)
+	}
+	return strings.ReplaceAll(b.String(), `\u0026`, "&")
 }
