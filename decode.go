@@ -36,7 +36,11 @@ func (c *core) decode(resp *rest.Response, out any) error {
 	return nil
 }
 
-func (c *core) maskStatus(m *Meeting) { m.Status = Status(c.Mask.Text(string(m.Status))) }
+func (c *core) maskStatus(m *Meeting) {
+	if m != nil { // Do does not reject a null in a list
+		m.Status = Status(c.Mask.Text(string(m.Status)))
+	}
+}
 
 // problemOf decodes the response into out, and returns why that is impossible, or "".
 func (c *core) problemOf(resp *rest.Response, out any) string {

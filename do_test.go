@@ -148,6 +148,17 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 	})
 }
 
+// Do does not check required fields, so a null in a list of meetings is no mistake.
+func TestClient_DoAcceptsNullInList(t *testing.T) {
+	t.Parallel()
+	client, err := testkit.New("https://minutes.example", testkit.Key,
+		minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(testkit.Canned(200, `{"meetings":[null]}`))}))
+	require.NoError(t, err)
+	var page minutes.MeetingPage
+	require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: http.MethodGet, Path: "/v1/meetings"}, &page)))
+	require.Equal(t, []*minutes.Meeting{nil}, page.Meetings)
+}
+
 func TestClient_DoRequiresPointer(t *testing.T) {
 	t.Parallel()
 	for _, out := range []any{struct{}{}, map[string]any{}, (*struct{})(nil), 7} {

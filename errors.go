@@ -78,14 +78,16 @@ const (
 // the service's edge sends it.
 const ErrRateLimited ErrorCode = "RATE_LIMITED"
 
-// Every API call that fails returns an *Error, which [errors.As] finds and whose fields describe the last
-// response, whichever attempt received it. Compare its code with [errors.Is], as in errors.Is(err,
-// minutes.ErrNotFound), and not its Message, which is for people.
+// Error is what every API call that fails returns, and [errors.As] finds it. Compare its code with
+// [errors.Is], as in errors.Is(err, minutes.ErrNotFound), and not its Message, which is for people.
+//
+// The fields describe the last response, whichever attempt received it. So after a 429 and then a lost
+// connection, StatusCode is 429 and Err is not nil: the last attempt may have taken effect.
 type Error struct {
 	StatusCode int // of the last response; 0 if there was none, or after a list without the meeting (FindByExternalID)
 	// Code is the service's code (section 7), as sent, or empty if the response did not come from the
-	// service. It is ErrRateLimited for a 429, which has no code, and for a request that the Client did
-	// not send because of an earlier 429.
+	// service. It is ErrRateLimited for a 429 without a code, as all are in the API reference, and for a
+	// request that the Client did not send because of an earlier 429.
 	Code      ErrorCode
 	Message   string // for people; if the response does not match the API reference, it says why
 	RequestID string // for support requests

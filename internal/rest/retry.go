@@ -69,7 +69,7 @@ func (c *Client) backoff(_, _ time.Duration, n int, resp *http.Response) time.Du
 // requests may then go first.
 func (c *Client) longestWait(n int, resp *http.Response) time.Duration {
 	if resp != nil && resp.StatusCode == http.StatusTooManyRequests {
-		return c.Throttle.Left()
+		return max(0, c.Throttle.Left())
 	}
 	_, longest := delays(n, RetryAfter(resp))
 	return longest

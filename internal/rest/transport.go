@@ -16,7 +16,7 @@ var (
 	defaultAPI = sync.OnceValue(func() *http.Transport {
 		return forAPI(&http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext, // before an attempt ends, so that nothing was sent
 			ForceAttemptHTTP2:   true,
 			MaxIdleConns:        100,
 			MaxIdleConnsPerHost: 16,
