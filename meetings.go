@@ -23,6 +23,19 @@ import (
 // such as Process, which leads from a recording to its minutes.
 type MeetingsService struct{ service }
 
+// The operations of [MeetingsService].
+const (
+	OpMeetingsList            Operation = "meetings.list"
+	OpMeetingsCreate          Operation = "meetings.create"
+	OpMeetingsGet             Operation = "meetings.get"
+	OpMeetingsUpdate          Operation = "meetings.update"
+	OpMeetingsDelete          Operation = "meetings.delete"
+	OpMeetingsSetParticipants Operation = "meetings.set_participants"
+	OpMeetingsUploadURL       Operation = "meetings.upload_url"
+	OpMeetingsMinutes         Operation = "meetings.minutes"
+	OpMeetingsTranscript      Operation = "meetings.transcript" // assumed: GET /v1/meetings/{meeting_id}/transcript
+)
+
 // Meeting is what the service says about a meeting (section 2.1). If it leaves a field out, or sends null
 // or "", the field is zero. Date and Time have no time zone.
 type Meeting struct {

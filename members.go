@@ -10,6 +10,12 @@ import (
 // MembersService reads and adds members of the organisation (section 4.1).
 type MembersService struct{ service }
 
+// The operations of [MembersService].
+const (
+	OpMembersList   Operation = "members.list"
+	OpMembersCreate Operation = "members.create"
+)
+
 // Member is a person in the organisation (section 2.3), who can take part in a meeting or see it.
 type Member struct {
 	ID     string       `json:"id"` // begins with emp_; for ParticipantIDs and SharedWith

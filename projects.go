@@ -11,6 +11,12 @@ import (
 // ProjectsService reads and creates projects, which group meetings (section 4.3).
 type ProjectsService struct{ service }
 
+// The operations of [ProjectsService].
+const (
+	OpProjectsList   Operation = "projects.list"   // assumed: GET /v1/projects
+	OpProjectsCreate Operation = "projects.create" // assumed: POST /v1/projects
+)
+
 // Project is a group of meetings that belong together (section 2.4).
 type Project struct {
 	ID   string `json:"id"` // for MeetingCreateParams.ProjectID

@@ -10,6 +10,9 @@ import (
 // TemplatesService reads the templates that shape minutes (section 4.3).
 type TemplatesService struct{ service }
 
+// The operations of [TemplatesService].
+const OpTemplatesList Operation = "templates.list" // assumed: GET /v1/templates
+
 // Template shapes minutes, and comes from the service or from the organisation (section 2.5).
 type Template struct {
 	ID          string `json:"id"` // for MeetingCreateParams.TemplateID

@@ -11,6 +11,9 @@ import (
 // UsageService returns the organisation's remaining quota (section 4.3).
 type UsageService struct{ service }
 
+// The operations of [UsageService].
+const OpUsageGet Operation = "usage.get" // assumed: GET /v1/usage
+
 // Usage is what remains of the organisation's quota in this period (section 2.9).
 type Usage struct {
 	CreditsRemaining           int    `json:"credits_remaining"`            // generating minutes spends credits

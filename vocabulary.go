@@ -12,6 +12,13 @@ import (
 // should spell right (section 4.3).
 type VocabularyService struct{ service }
 
+// The operations of [VocabularyService].
+const (
+	OpVocabularyGet     Operation = "vocabulary.get"     // assumed: GET /v1/vocabulary
+	OpVocabularyReplace Operation = "vocabulary.replace" // assumed: PUT /v1/vocabulary
+	OpVocabularyAdd     Operation = "vocabulary.add"     // assumed: POST /v1/vocabulary/terms
+)
+
 // Vocabulary is the complete list of terms that transcripts should spell right (section 2.10).
 type Vocabulary struct {
 	Terms    []string          `json:"terms"`

@@ -182,7 +182,7 @@ func (o *organisation) describe(m *meeting) world.Meeting {
 
 // Changes returns the meetings of all organisations that changed after since, newest first, at most
 // limit. All have changed after 0. total is the number of all meetings; next is the since of the
-// next call, until a Reset.
+// next call.
 func (s *Service) Changes(since uint64, limit int) (list []world.Meeting, total int, next uint64) {
 	s.lock()
 	defer s.mu.Unlock()

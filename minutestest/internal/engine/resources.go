@@ -7,8 +7,32 @@ import (
 	"strings"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
+
+// handlers handle the operations, with the organisation locked. They return the body of a success,
+// nil for none, or an error.
+var handlers = map[route.Operation]func(*call) (any, *apiError){
+	route.MembersList:             (*call).listMembers,
+	route.MembersCreate:           (*call).createMember,
+	route.MeetingsList:            (*call).listMeetings,
+	route.MeetingsCreate:          (*call).createMeeting,
+	route.MeetingsGet:             (*call).getMeeting,
+	route.MeetingsUpdate:          (*call).updateMeeting,
+	route.MeetingsDelete:          (*call).deleteMeeting,
+	route.MeetingsSetParticipants: (*call).setParticipants,
+	route.MeetingsUploadURL:       (*call).uploadURL,
+	route.MeetingsMinutes:         (*call).getMinutes,
+	route.MeetingsTranscript:      (*call).getTranscript,
+	route.ProjectsList:            (*call).listProjects,
+	route.ProjectsCreate:          (*call).createProject,
+	route.TemplatesList:           (*call).listTemplates,
+	route.UsageGet:                (*call).getUsage,
+	route.VocabularyGet:           (*call).getVocabulary,
+	route.VocabularyReplace:       (*call).replaceVocabulary,
+	route.VocabularyAdd:           (*call).addTerm,
+}
 
 func (c *call) listMembers() (any, *apiError) {
 	list := []any{}
