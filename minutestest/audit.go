@@ -268,15 +268,15 @@ const (
 	// is never a false positive.
 	ViolationCredential ViolationKind = "credential"
 	// ViolationRepeat: a client sent the same create of a meeting, member or project again, although the
-	// first one may have taken effect, because it got a 5xx or no response. Creates with an external_id
-	// are safe to repeat, and so are all other requests. A list page of the same kind in between excuses
-	// the create, because the program may have checked. It may be a false positive if you want two of
-	// the same, such as two members of one name.
+	// first one may have taken effect, because it got a 5xx or no complete response. Creates with an
+	// external_id are safe to repeat, and so are all other requests. A list page of the same kind in
+	// between excuses the create, because the client could see what exists. It may be a false positive
+	// if you want two of the same, such as two members of one name.
 	ViolationRepeat ViolationKind = "repeat"
 	// ViolationUploadURL: a client requested an upload URL for a meeting that has its audio, although
-	// the service had already rejected two such requests. A poll that shows the meeting as created
-	// starts the count again. It may be a false positive if three goroutines of a client continue one
-	// meeting with Resume at the same time.
+	// the service had already rejected two such requests for that reason. A poll that shows the meeting
+	// as created starts the count again. It may be a false positive if three goroutines of a client
+	// continue one meeting with Resume at the same time.
 	ViolationUploadURL ViolationKind = "upload_url"
 	// ViolationContentType: a request to the API had a body that was not sent as application/json, or
 	// that claimed a Content-Encoding. It is never a false positive, although the fake reads the body
@@ -300,7 +300,7 @@ var remedies = map[ViolationKind]string{
 	ViolationOpenBody:    "read each response to its end, or close its Body",
 }
 
-// Violation is something a client did although the service forbids it. It contains no secrets.
+// Violation is one case of a client that broke a rule of the service. It contains no secrets.
 type Violation struct {
 	Kind       ViolationKind     `json:"kind"`
 	At         time.Time         `json:"at"`            // of the request

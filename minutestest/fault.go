@@ -104,8 +104,7 @@ var traits = map[faultKind]trait{
 
 func (f Fault) is(t trait) bool { return traits[f.form.Kind]&t != 0 }
 
-// Delay keeps the request waiting for d, and then handles it normally. In a synctest bubble d is virtual
-// time.
+// Delay keeps the request waiting for d before it is handled. In a synctest bubble d is virtual time.
 func Delay(d time.Duration) Fault {
 	return Fault{form: faultForm{Kind: kindDelay, Delay: world.Duration(d)}}
 }
@@ -152,15 +151,13 @@ func SlowUpload(bytesPerSecond int64) Fault {
 	return Fault{form: faultForm{Kind: kindSlowUpload, BytesPerSecond: bytesPerSecond}}
 }
 
-// Respond sends exactly this response, plus the headers of [Fault.WithHeader]. An empty contentType
-// omits the header.
+// Respond sends exactly this response, and the headers of [Fault.WithHeader]. "" omits the content type.
 func Respond(status int, contentType, body string) Fault {
 	return Fault{form: faultForm{Kind: kindRespond, Status: status, ContentType: contentType, Body: body}}
 }
 
 // ShowStatus handles the request, but shows another status for each meeting in the response. Use it for
-// a status that the API does not have yet, or for an earlier one, as if the service noticed a change
-// late.
+// a status that the API does not have yet, or for an earlier one that the service still shows.
 func ShowStatus(status minutes.Status) Fault {
 	return Fault{form: faultForm{Kind: kindShowStatus, MeetingStatus: status, AfterEffect: true}}
 }
@@ -171,8 +168,7 @@ func ShowStatus(status minutes.Status) Fault {
 // [Server.Inject] cannot combine these three with other faults.
 func BadCertificate() Fault { return Fault{form: faultForm{Kind: kindBadCertificate}} }
 
-// ConnectionRefused fails the connection as while a service restarts: the client's error wraps
-// syscall.ECONNREFUSED.
+// ConnectionRefused fails the connection: the client's error wraps syscall.ECONNREFUSED.
 func ConnectionRefused() Fault { return Fault{form: faultForm{Kind: kindConnectionRefused}} }
 
 // NoSuchHost makes the look-up of the host's name fail: the client's error wraps a *net.DNSError.
@@ -213,8 +209,7 @@ func Truncate(n int64) Fault {
 	return Fault{form: faultForm{Kind: kindTruncate, Bytes: n, AfterEffect: true}}
 }
 
-// Drip handles the request and sends the response's header at once, but its body in ten pieces spread
-// over d.
+// Drip handles the request and sends the header at once, but the body in ten pieces spread over d.
 func Drip(d time.Duration) Fault {
 	return Fault{form: faultForm{Kind: kindDrip, Over: world.Duration(d), AfterEffect: true}}
 }
@@ -256,8 +251,7 @@ func (f Fault) String() string {
 // MarshalJSON writes the JSON that the type's documentation shows.
 func (f Fault) MarshalJSON() ([]byte, error) { return json.Marshal(f.form) }
 
-// UnmarshalJSON reads the JSON that the type's documentation shows. It rejects unknown fields and
-// invalid faults.
+// UnmarshalJSON reads the same JSON as MarshalJSON writes. It rejects unknown fields and invalid faults.
 func (f *Fault) UnmarshalJSON(data []byte) error {
 	var form faultForm
 	if err := world.Decode(data, &form); err != nil {

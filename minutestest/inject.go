@@ -27,14 +27,14 @@ const Always = -1
 // otherwise the nth request differs from run to run.
 type Match struct {
 	Operation  minutes.Operation `json:"operation,omitempty"`
-	Key        string            `json:"key,omitempty"`         // the secret of the API key sent; uploads carry none
+	Key        string            `json:"key,omitempty"`         // the secret of the API key; uploads never match, because they carry none
 	MeetingID  string            `json:"meeting_id,omitempty"`  // in the path, uploads included
-	ExternalID string            `json:"external_id,omitempty"` // of that meeting, of the one to create, or asked for in a listing
+	ExternalID string            `json:"external_id,omitempty"` // of that meeting, of the one to create, or in the query of a list
 	Title      string            `json:"title,omitempty"`       // of that meeting, or of the one to create
 	Path       string            `json:"path,omitempty"`        // a pattern of path.Match: "/v1/meetings/*"
 
-	Nth   int `json:"nth,omitempty"`   // the first that gets the fault, from 1; 0 is as 1
-	Times int `json:"times,omitempty"` // how many get it; 0: one for each fault; Always: all that follow
+	Nth   int `json:"nth,omitempty"`   // the first matching request that gets the fault, from 1; 0 means 1
+	Times int `json:"times,omitempty"` // how many requests get a fault; 0: one for each fault; Always: all that follow
 }
 
 // Validate returns why [Server.Inject] would reject m or these faults, for example because the API has
@@ -178,8 +178,7 @@ func (i *Injection) Stop() {
 	i.stopped, i.optional = true, true
 }
 
-// Seen returns how many requests have matched, including those before the nth. It stops counting once i
-// is used up.
+// Seen returns how many requests have matched, including those before the nth, until i was used up.
 func (i *Injection) Seen() int {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
