@@ -13,9 +13,9 @@ import (
 
 // The types that describe what a Server holds. Package world has their fields.
 type (
-	// World is what a [Server] begins with: organisations with their people, keys and settings. Its
-	// fields have the same names in Go as in this JSON, of which only ids and secrets are required;
-	// [LoadWorld] reads it:
+	// World is what a [Server] begins with: organisations with their people, keys and settings. As JSON,
+	// which [LoadWorld] reads, its fields have the same names; everything may be left out but ids, a
+	// key's secret and owner, a meeting's title and words of vocabulary:
 	//
 	//	{"stages":{"prepare":"20ms","transcribe":"50ms","write":"50ms"}, "page_sizes":[10,0],
 	//	 "organisations":[{"id":"org_acme","name":"Acme","credits":100,"transcribe_seconds":36000,"next_reset_at":"2026-12-01",
