@@ -151,7 +151,8 @@ func SlowUpload(bytesPerSecond int64) Fault {
 	return Fault{form: faultForm{Kind: kindSlowUpload, BytesPerSecond: bytesPerSecond}}
 }
 
-// Respond sends exactly this response, and the headers of [Fault.WithHeader]. "" omits the content type.
+// Respond sends exactly this response, and the headers of [Fault.WithHeader]. An empty contentType omits
+// that header.
 func Respond(status int, contentType, body string) Fault {
 	return Fault{form: faultForm{Kind: kindRespond, Status: status, ContentType: contentType, Body: body}}
 }

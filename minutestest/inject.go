@@ -104,7 +104,7 @@ func (m Match) masked() Match {
 	return m
 }
 
-// Injection is the result of [Server.Inject], which limits the faults or reports how often they were
+// Injection is what [Server.Inject] returns: use it to limit the faults, or to see how often they were
 // applied.
 type Injection struct {
 	faults *faults
@@ -148,7 +148,7 @@ func (s *Server) Inject(m Match, what ...Fault) *Injection {
 	return i
 }
 
-// Optional returns i, and does not fail the test if i is applied too seldom.
+// Optional lets the test pass even if i is applied too seldom, and returns i.
 func (i *Injection) Optional() *Injection {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()

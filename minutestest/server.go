@@ -132,8 +132,9 @@ func NewServer(tb TB, opts ...Option) *Server {
 }
 
 // New returns a Server that belongs to no test, for TestMain and for programs, which must close it. It
-// panics if the options are invalid, because that is a mistake in the code. If a World comes from a
-// file, [LoadWorld] checks it and returns an error instead.
+// panics if the options are invalid, and later where a Server of [NewServer] would fail the test because
+// of an invalid argument; see [Try]. If a World comes from a file, use [LoadWorld], which checks it and
+// returns an error instead.
 func New(opts ...Option) *Server {
 	s, err := newServer(nil, opts)
 	if err != nil {
@@ -246,7 +247,7 @@ func (s *Server) Key() string {
 
 // HTTPClient returns an HTTP client that connects only to the Server, in memory: to the service under
 // [BaseURL], and to storage under the service's upload URLs. No other host exists. The client works
-// inside synctest bubbles, uses a new HTTP/1.1 connection for each request, and has the address
+// inside synctest bubbles and uses a new HTTP/1.1 connection for each request. IP allowlists see it as
 // 127.0.0.1.
 //
 // Each call returns the same client, so change only a copy of it. The audit takes all its requests with
@@ -296,7 +297,7 @@ func newHTTPServer(h http.Handler) *http.Server {
 }
 
 // Close closes the Server's connections and listeners, after a tenth of a second for responses that are
-// still open. You can still read what the Server has seen, and close it again.
+// still open. What the Server has seen can still be read, and closing it twice does no harm.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	first := !s.closed
