@@ -1,6 +1,6 @@
 // Package minutestest is an in-memory fake of the Meeting Minutes Service, for the tests of programs
-// that use it. It has the whole API, storage for the recordings, faults to inject into both, and an
-// audit that fails the test of a program that breaks a rule of the service. It needs no network and no
+// that use it. It has the whole API, storage for the recordings, and faults to inject into both. Its
+// audit fails the test of a program that breaks a rule of the service. It needs no network and no
 // account.
 //
 // # A first test
@@ -28,9 +28,9 @@
 // # Faults
 //
 // [Server.Inject] makes requests fail as networks, proxies and services do. A request can be rejected,
-// lost before or after it took effect, answered with a proxy's HTML, cut short or slowed down, or not
-// sent at all because its connection fails. A [Match] selects exactly which requests fail, and how many,
-// so a test fails the same way on every run.
+// lost before or after it took effect, answered with a proxy's HTML, cut short, slowed down, or not sent
+// because its connection fails. A [Match] selects exactly which requests fail, and how many, so a test
+// fails the same way on every run.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseResponse())
 //
@@ -112,8 +112,8 @@
 //     a term that is there gets a 200
 //   - D16: unknown paths and wrong methods get 404 and 405 in the envelope, EMAIL_TAKEN has details, and
 //     emails ignore case
-//   - D17: a private meeting is visible to its creator, a shared one also to shared_with, and callers
-//     who see one can change it as its creator, as an administrator or as an integration
+//   - D17: a private meeting is visible to its creator, a shared one also to shared_with, and of those
+//     who see a meeting, only its creator, administrators and integrations can change it
 //   - D18: keys of integrations and of active members work, 401 comes before 404 and 405, suspended
 //     before expired, and EMAIL_TAKEN before MEMBER_LIMIT_EXCEEDED
 //   - D19: an empty string counts as absent except in external_id, date and limit, texts are trimmed,
@@ -121,7 +121,7 @@
 //   - D20: duplicates in lists count once, shared_with is always checked, archived projects get a 404,
 //     and terms that stay keep their variants
 //   - D21: HEAD works like GET, a 405 has Allow, a trailing slash makes another path, a body over 1 MiB
-//     gets a 413, and the API's responses are JSON with a Content-Type
+//     gets a 413, and responses are JSON with a Content-Type
 //   - D22: an upload URL is rejected if it was changed or the recording has arrived, and a body cut
 //     short leaves the meeting without audio
 //   - D23: the seconds of a recording are set aside when it arrives, and an organisation has 1,000
@@ -129,6 +129,6 @@
 //   - D24: lists follow the order of creation, a cursor works with another limit or key, and an
 //     organisation without templates has tpl_standard
 //   - D25: INVALID_REQUEST wins over specific codes, unknown ids in a body come after FORBIDDEN and
-//     before a 409, a meeting deleted before its transcript gives back its seconds, and minutes keep an
+//     before a 409, deleting an untranscribed meeting gives back its seconds, and minutes keep an
 //     earlier title
 package minutestest
