@@ -235,54 +235,56 @@ func (a *audit) check() error {
 	return nil
 }
 
-// MinPollInterval is the shortest time between two polls of a meeting that the service asks of its
-// clients, unless [WithMinPollInterval] sets another.
+// MinPollInterval is the shortest time between two polls of a meeting that the service allows.
+// [WithMinPollInterval] sets another for one Server.
 const MinPollInterval = 30 * time.Second
 
-// ViolationKind names something that a client must not do. The constants are the complete list, and
-// their comments say when a violation can be a false positive.
+// ViolationKind names a rule that a client broke. The constants are the complete list, and their
+// comments say when a violation can be a false positive.
 //
 // The audit judges each client by itself. In memory, every result of [Server.Client],
 // [Server.ClientWithKey] and [Server.NewHTTPClient] is a client, so a program that your test starts
-// again is a new one. Everything that comes through [Server.HTTPClient], [Server.Listen] or
-// [Server.Handler] is told apart by its key, because a connection does not show which process made
-// it. There, each create that returns a meeting that exists, as Process sends one with an
-// ExternalID, counts as one more worker on that meeting, so Process is never reported: neither for
-// two workers at once, nor for the process that continues after another was killed.
+// again is a new one. Requests through [Server.HTTPClient], [Server.Listen] or [Server.Handler] are told
+// apart only by their key, because a connection does not show which process made it.
+//
+// With such a shared key, several workers may be one client. The audit therefore adds a worker to a
+// meeting whenever a create returns a meeting that existed, as Process gets it with an ExternalID. So it
+// never reports Process, neither in two workers at once nor in the one that continues after another was
+// killed.
 type ViolationKind string
 
 const (
-	// ViolationPoll: a client polled a meeting again within [MinPollInterval], and both GETs found
-	// the same unfinished status. An upload, or a request for an upload URL, in between excuses the
-	// next GET, whoever sent it. List pages and the responses of creates and updates are no polls,
-	// so they neither cause nor excuse a violation.
+	// ViolationPoll: a client polled a meeting again within [MinPollInterval], and both GETs found the
+	// same unfinished status. An upload or a request for an upload URL permits one more GET at once,
+	// whoever sent it. List pages and the responses of creates and updates are no polls, so they neither
+	// cause nor excuse a violation.
 	//
-	// The program's own Get just before a Wait counts: use WaitOptions.OnStatus instead. It may be
-	// a false positive only if two processes share a key over a socket and one of them continues
-	// with Resume or Wait, because nothing shows that this is another worker: give it its own key.
+	// Your program's own Get just before a Wait counts as a poll, so use WaitOptions.OnStatus instead. A
+	// false positive is possible only if two processes share a key over a socket and one of them
+	// continues with Resume or Wait, because nothing shows that this is another worker. Give each
+	// process its own key.
 	ViolationPoll ViolationKind = "poll"
-	// ViolationCredential: an Authorization header was sent to storage. It is never a false
-	// positive.
+	// ViolationCredential: an Authorization header was sent to storage, which must not see the key. It
+	// is never a false positive.
 	ViolationCredential ViolationKind = "credential"
-	// ViolationRepeat: a client created a meeting, member or project again, with the same body,
-	// although the first create may have taken effect: it got a 5xx, lost its connection, or did
-	// not wait for the response. Creates with an external_id are safe to repeat, and so are all
-	// other requests. A list page of the meetings, members or projects in between excuses the next
-	// create of one. It may be a false positive if two of the same are wanted, as two members of
-	// one name.
+	// ViolationRepeat: a client sent the same create of a meeting, member or project again, although the
+	// first one may have taken effect, because it got a 5xx or no complete response. Creates with an
+	// external_id are safe to repeat, and so are all other requests. A list page of the same kind in
+	// between excuses the create, because the client could see what exists. It may be a false positive
+	// if you want two of the same, such as two members of one name.
 	ViolationRepeat ViolationKind = "repeat"
-	// ViolationUploadURL: a client requested an upload URL for a meeting that has its audio,
-	// although the service had rejected two such requests for that reason. A poll that shows the
-	// meeting as created starts the count again. It may be a false positive if three goroutines of
-	// a client continue one meeting with Resume at the same time.
+	// ViolationUploadURL: a client requested an upload URL for a meeting that has its audio, although
+	// the service had already rejected two such requests for that reason. A poll that shows the meeting
+	// as created starts the count again. It may be a false positive if three goroutines of a client
+	// continue one meeting with Resume at the same time.
 	ViolationUploadURL ViolationKind = "upload_url"
-	// ViolationContentType: a request to the API had a body that was not sent as application/json,
-	// or that claimed a Content-Encoding. The fake reads it as JSON anyway. It is never a false
-	// positive.
+	// ViolationContentType: a request to the API had a body that was not sent as application/json, or
+	// that claimed a Content-Encoding. It is never a false positive, although the fake reads the body
+	// anyway.
 	ViolationContentType ViolationKind = "content_type"
-	// ViolationOpenBody: when the Server was closed, a client had neither read a response to its
-	// end nor closed it, and did not within a tenth of a second. Only in-memory clients are watched
-	// for it. It may be a false positive if the program still works when its test ends.
+	// ViolationOpenBody: a client had neither read a response to its end nor closed it a tenth of a
+	// second after the Server was closed. Only in-memory clients are watched. It may be a false positive
+	// if the program still works when its test ends.
 	ViolationOpenBody ViolationKind = "open_body"
 )
 
@@ -298,7 +300,7 @@ var remedies = map[ViolationKind]string{
 	ViolationOpenBody:    "read each response to its end, or close its Body",
 }
 
-// Violation is something a client did that the service asks it not to do. It holds no secrets.
+// Violation is one case of a client that broke a rule of the service. It contains no secrets.
 type Violation struct {
 	Kind       ViolationKind     `json:"kind"`
 	At         time.Time         `json:"at"`            // of the request
@@ -321,8 +323,8 @@ func (v Violation) String() string {
 	return text + ": " + v.Remedy
 }
 
-// Violations returns the violations so far, in the order in which the audit noticed them: the last
-// thousand, if there are more.
+// Violations returns the violations so far, in the order in which the audit noticed them. It keeps the
+// last thousand, because a program that breaks a rule so often has only one mistake.
 func (s *Server) Violations() []Violation {
 	list, _ := s.audit.violations.Since(0)
 	return list

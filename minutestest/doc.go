@@ -1,121 +1,134 @@
 // Package minutestest is an in-memory fake of the Meeting Minutes Service, for the tests of programs
-// that use it. It has the whole API, the storage for recordings, the failures of both, and an audit
-// of the rules that clients must keep. It needs no network and no account.
+// that use it. It has the whole API, storage for the recordings, and faults to inject into both. Its
+// audit fails the test of a program that breaks a rule of the service. It needs no network and no
+// account.
 //
 // # A first test
 //
 //	func TestMinutes(t *testing.T) {
-//		srv := minutestest.NewServer(t)
-//		client := srv.Client()
-//		m, _, err := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"})
-//		…
+//		synctest.Test(t, func(t *testing.T) { // virtual time, so that waits cost nothing
+//			srv := minutestest.NewServer(t)
+//			recording := minutes.FromReader(strings.NewReader("any bytes will do"), "audio/mpeg")
+//			params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"}
+//			result, err := srv.Client().Meetings.Process(t.Context(), params, recording, nil)
+//			…
+//		})
 //	}
 //
-// [Server.Client] returns a [minutes.Client] that is ready for use. If your code creates its own
-// Client, give it [BaseURL], [Server.Key] and [Server.NewHTTPClient]. Nothing leaves the process:
-// each connection is a pipe, with real HTTP/1.1 on it. For code in another process or another
-// language, [Server.Listen] serves on a socket, and so does the program minutes-fake.
+// [Server.Client] returns a [minutes.Client] that is ready for use. If your code creates its own Client,
+// give it [BaseURL], [Server.Key] and [Server.NewHTTPClient]. No request leaves the process, although
+// each connection carries real HTTP/1.1. If your code runs in another process or in another language,
+// use [Server.Listen] or the program minutes-fake, because both serve on a socket.
 //
-// A Server begins with [DefaultWorld]: an organisation, its people and three keys. [WithWorld]
-// begins with another [World], which [LoadWorld] can read from a file. [Server.Update] changes an
-// organisation during the test, so that its quota runs out, a key is revoked or a member leaves.
-// [Server.AddMeetings] adds meetings of others, and [Server.Delete] deletes one.
+// A Server begins with [DefaultWorld]: an organisation, its people and three keys. [WithWorld] sets
+// another [World], which [LoadWorld] can read from a file. [Server.Update] changes an organisation
+// during the test, so that its quota runs out, a key is revoked or a member leaves. [Server.AddMeetings]
+// and [Server.Delete] add and delete meetings as other people would.
 //
 // # Faults
 //
-// [Server.Inject] makes requests fail as networks, proxies and services do: rejected at the edge,
-// reset before they were read or after they took effect, answered with a proxy's HTML, cut short,
-// slow, or never sent, because a name or a connection failed. A [Match] selects exactly which
-// requests, and how many, so a test fails the same way on every run.
+// [Server.Inject] makes requests fail as networks, proxies and services do. A request can be rejected,
+// lost before or after it took effect, answered with a proxy's HTML, cut short, slowed down, or not sent
+// because its connection fails. A [Match] selects exactly which requests fail, and how many, so a test
+// fails the same way on every run.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseResponse())
 //
-// A fault that was applied fewer times than asked fails the test, because otherwise the test would
-// prove nothing. [WithEdgeLimit] limits requests as the service's edge does.
+// A fault that was applied fewer times than you asked fails the test, because otherwise the test would
+// prove nothing. [WithEdgeLimit] rejects requests that exceed a rate, as the service's edge does.
 //
 // # Scripts
 //
-// Any bytes are a recording, and become minutes of a short conversation. A [Script] sets another
-// outcome, transcript or duration, for all meetings, for those with one title, or for one meeting.
-// It can also hold a meeting in a status until [Server.Release].
+// Any bytes are a recording, and by default they become minutes of a short conversation. A [Script] sets
+// another outcome, transcript or duration, for one meeting, for those with one title, or for all. It can
+// also hold a meeting in a status until you call [Server.Release].
 //
 //	srv.Script(minutestest.Script{Title: "Weekly", Outcome: minutes.StatusMinutesFailed})
 //
 // # Time
 //
-// A meeting takes some time from its audio to its minutes, and a Client polls it at most every
-// thirty seconds. In a testing/synctest bubble the test does not wait for either:
+// The service takes time to write minutes, and a Client polls a meeting at most every thirty seconds. In
+// a testing/synctest bubble neither costs real time, because the clock jumps ahead whenever all
+// goroutines wait. A Server created inside a bubble belongs to that bubble, while one created outside
+// can serve several bubbles, each with its own clock.
 //
-//	synctest.Test(t, func(t *testing.T) {
-//		srv := minutestest.NewServer(t)
-//		…
-//		got, err := srv.Client().Meetings.WaitForMinutes(t.Context(), m.ID, nil) // half a minute later, at once
-//	})
-//
-// A Server created inside a bubble uses that bubble's clock. A Server created outside can serve
-// several bubbles, each with its own clock. Without a bubble, the thirty seconds between two polls
-// are real. If your test calls Upload and Wait itself, call [Server.Advance] in between, so that the
-// first poll finds the meeting ready. If one call does both, as Process does, use a Script whose
-// stages take no time:
+// Without a bubble, the thirty seconds between two polls are real, so the first poll should find the
+// minutes. If your test calls Upload and Wait itself, call [Server.Advance] in between. If one call does
+// both, as Process does, use a Script whose stages take no time:
 //
 //	srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}}) // nanoseconds
 //
-// [Server.AdvanceClock] moves the service's time by as much as you like, so that URLs and keys
-// expire.
+// [Server.AdvanceClock] moves the service's time ahead, so that URLs and keys expire.
 //
 // # The audit
 //
-// [Server.Violations] returns the rules of the service that a client broke: it polled a meeting
-// again within thirty seconds, sent a key to storage, or repeated a create that may have taken
-// effect. With [NewServer] a violation fails the test, unless [WithoutAudit] switches it off.
-// [ViolationKind] says what a client is, and when a violation can be a false positive.
-// [Server.Requests] returns the requests themselves, in order and without secrets, and
-// [Server.Meeting] everything about a meeting, with the SHA-256 of its audio.
+// [Server.Violations] lists each rule of the service that a client broke: for example, it polled a
+// meeting again within thirty seconds, sent its key to storage, or repeated a create that may have taken
+// effect. With [NewServer] a violation fails the test, unless [WithoutAudit] switches its kind off.
+// [ViolationKind] defines what counts as one client, and its constants say when a violation can be a
+// false positive.
 //
-// [Server.Report] shows all of that in an HTML file with a line for each meeting. A failed test
-// writes one by itself if you run go test with -artifacts, and its log names the file.
+// [Server.Requests] returns the requests themselves, in order and without secrets, and [Server.Meeting]
+// everything about a meeting, including the SHA-256 of its recording. [Server.Report] shows requests,
+// meetings and violations in one HTML file. If you run go test with -artifacts, a failed test writes
+// this file by itself, and its log names the path.
 //
-// The cookbook has a line of code for each of about fifty situations, from a key that is revoked
-// midway to an outage of five minutes:
-// https://github.com/meeting-minutes/minutes-go/blob/main/docs/testing.md
+// The cookbook has a line of code for each of about fifty situations, from a key that is revoked midway
+// to an outage of five minutes: https://github.com/meeting-minutes/minutes-go/blob/main/docs/testing.md
 //
 // # Assumptions
 //
-// The Server does what the API reference says. Where that is silent, it follows one of these
-// decisions. The service may differ, so do not depend on them:
+// The Server does what the API reference says. Where that is silent, it follows one of these decisions.
+// The real service may decide otherwise, so do not depend on them:
 //
-//   - D1: paths and scopes the API reference does not show: transcript, projects, templates, usage,
-//     vocabulary; scopes of participants and upload-url
-//   - D2: visibility of a meeting created without one: the integration's default, organisation
-//     unless set; private with a personal key
-//   - D3: create with an external_id that exists: 200 if the caller sees the meeting, else 409
-//     EXTERNAL_ID_TAKEN
-//   - D4: unknown participant, project or template ids: 404; unknown ids in shared_with:
-//     INVALID_SHARED_WITH
-//   - D5: null in a PATCH, lengths in code points, unknown fields, responses to malformed bodies
-//   - D6: the order of errors
-//   - D7: filters that exclude each other, external_id without a match, the parameters that a cursor
-//     is bound to, stable pages
-//   - D8: Cache-Control of one meeting: private, max-age=30
-//   - D9: the cost of a change after the minutes: one credit a call, never below 0
-//   - D10: upload URLs: 900 seconds, HMAC, one successful PUT, errors as XML
-//   - D11: content types: repeated byte for byte; audio/*, video/* and application/ogg are
-//     processed; 1 to 1,000,000,000 bytes
-//   - D12: statuses before each failure; when transcript and minutes are served
-//   - D13: duration from a Script, else from a WAV header, else 16,000 bytes a second; from
-//     transcribing on; minutes cost one credit
-//   - D14: no member id in a transcript; names in the minutes; vocabulary applied
-//   - D15: prefixes of ids; 500 terms and 1,000 members unless set; adding a term that is there: 200
-//   - D16: 404 and 405 in the envelope; details of EMAIL_TAKEN; emails without regard to case
-//   - D17: who can see and change a meeting
-//   - D18: which keys work; 401 before 404 and 405; suspended before expired; EMAIL_TAKEN before
-//     MEMBER_LIMIT_EXCEEDED
-//   - D19: empty strings in bodies and queries; trimming; invalid UTF-8
-//   - D20: duplicates in lists; shared_with checked always; archived projects; variants of terms
-//     that stay
-//   - D21: HEAD, 405 with Allow, trailing slashes, 413 over 1 MiB, Content-Type
-//   - D22: an upload URL after the audio arrived; any change of the URL; a body cut short
-//   - D23: seconds set aside when the audio arrives; 1,000 credits and 360,000 seconds unless set
-//   - D24: order by creation; cursors across limits and keys; tpl_standard
-//   - D25: the rest of the order of errors; seconds given back; minutes written once
+//   - D1: transcript, projects, templates, usage and vocabulary have the routes and scopes that package
+//     minutes assumes, and changing participants or requesting an upload URL needs meetings:write
+//   - D2: a meeting created without a visibility gets the default of its integration, which is
+//     organisation unless set, or private if the key is personal
+//   - D3: a create with an external_id that exists gets 200 and that meeting if the caller may see it,
+//     and 409 EXTERNAL_ID_TAKEN otherwise
+//   - D4: unknown ids of participants, projects and templates get a 404, but unknown ids in shared_with
+//     are INVALID_SHARED_WITH
+//   - D5: null in a PATCH leaves a field alone, lengths count code points, unknown fields are ignored,
+//     and a malformed body is INVALID_REQUEST
+//   - D6: errors of the key come first, then a 404 for the meeting, a 400 for the body or query,
+//     FORBIDDEN, and at last a 409
+//   - D7: external_id excludes dates and a cursor and may match nothing, a cursor is bound to the
+//     filters of its list, and pages neither repeat nor skip a meeting
+//   - D8: a GET of one meeting gets the Cache-Control header "private, max-age=30"
+//   - D9: changing title, date or project once there are minutes costs one credit a call, but also
+//     succeeds without any
+//   - D10: an upload URL is signed with HMAC, expires after 900 seconds and accepts one successful PUT,
+//     and the errors of storage are XML
+//   - D11: the PUT must repeat the content type byte for byte, and only 1 to 1,000,000,000 bytes of
+//     audio/*, video/* or application/ogg are processed
+//   - D12: audio_rejected and transcribe_blocked follow audio_uploaded, transcription_failed follows
+//     transcribing, and the transcript is served from transcribed on, even in minutes_failed
+//   - D13: a Script, else a WAV header, else 16,000 bytes a second give the duration, which is shown
+//     from transcribing on, and minutes cost one credit
+//   - D14: only the minutes have names, because transcripts omit member ids, and the variants of terms
+//     are corrected
+//   - D15: ids have prefixes such as mtg_, limits are 500 terms and 1,000 members unless set, and adding
+//     a term that is there gets a 200
+//   - D16: unknown paths and wrong methods get 404 and 405 in the envelope, EMAIL_TAKEN has details, and
+//     emails ignore case
+//   - D17: a private meeting is visible to its creator, a shared one also to shared_with, and of those
+//     who see a meeting, only its creator, administrators and integrations can change it
+//   - D18: keys of integrations and of active members work, 401 comes before 404 and 405, suspended
+//     before expired, and EMAIL_TAKEN before MEMBER_LIMIT_EXCEEDED
+//   - D19: an empty string counts as absent except in external_id, date and limit, texts are trimmed,
+//     and invalid UTF-8 is INVALID_REQUEST
+//   - D20: duplicates in lists count once, shared_with is always checked, archived projects get a 404,
+//     and terms that stay keep their variants
+//   - D21: HEAD works like GET, a 405 has Allow, a trailing slash makes another path, a body over 1 MiB
+//     gets a 413, and responses are JSON with a Content-Type
+//   - D22: an upload URL is rejected if it was changed or the recording has arrived, and a body cut
+//     short leaves the meeting without audio
+//   - D23: the seconds of a recording are set aside when it arrives, and an organisation has 1,000
+//     credits and 360,000 seconds unless set
+//   - D24: lists follow the order of creation, a cursor works with another limit or key, and an
+//     organisation without templates has tpl_standard
+//   - D25: INVALID_REQUEST wins over specific codes, unknown ids in a body come after FORBIDDEN and
+//     before a 409, deleting an untranscribed meeting gives back its seconds, and minutes keep an
+//     earlier title
 package minutestest

@@ -20,8 +20,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// Fault is a failure of a request; see [Server.Inject]. Functions such as [Reset] return one, and
-// [Fault.Delayed], [Fault.AfterEffect] and [Fault.WithHeader] refine it. As JSON it is an object:
+// Fault is one way for a request to fail; see [Server.Inject]. Functions such as [Reset] return a Fault,
+// and [Fault.Delayed], [Fault.AfterEffect] and [Fault.WithHeader] refine it. As JSON it is an object:
 //
 //	{"kind":"delay","delay":"2s"}
 //	{"kind":"reset"}
@@ -36,9 +36,9 @@ import (
 //	{"kind":"truncate","bytes":10}
 //	{"kind":"drip","over":"5s"}
 //
-// Each kind takes "delay", and each kind but reset_upload and slow_upload takes "after_effect". The
-// kinds that replace the response take "header", and "retry_after" for short. The faults that only
-// a program in the same process can see or make have no JSON.
+// Every kind takes "delay", and every kind but reset_upload and slow_upload takes "after_effect". The
+// kinds that replace the response take "header", and "retry_after" for short. [Call] and the faults of
+// the connection have no JSON, because they work only in the test's own process.
 type Fault struct {
 	form faultForm
 	call func(Request) // of kindCall
@@ -104,75 +104,72 @@ var traits = map[faultKind]trait{
 
 func (f Fault) is(t trait) bool { return traits[f.form.Kind]&t != 0 }
 
-// Delay keeps the request waiting for d before it is handled, and then handles it as ever. In a
-// synctest bubble d is time of the bubble.
+// Delay keeps the request waiting for d before it is handled. In a synctest bubble d is virtual time.
 func Delay(d time.Duration) Fault {
 	return Fault{form: faultForm{Kind: kindDelay, Delay: world.Duration(d)}}
 }
 
-// Reset resets the connection when the request's header has arrived. The request is not handled,
-// and there is no response. On a reused connection, net/http itself sends a GET again at once;
-// connections of [Server.HTTPClient] are never reused.
+// Reset resets the connection as soon as the request's header has arrived, so the request has no effect
+// and gets no response. On a reused connection, net/http by itself sends a GET again;
+// [Server.HTTPClient] never reuses connections.
 func Reset() Fault { return Fault{form: faultForm{Kind: kindReset}} }
 
-// LoseResponse handles the request and then resets the connection instead of sending the response.
+// LoseResponse handles the request, but then resets the connection instead of sending the response.
 func LoseResponse() Fault { return Reset().AfterEffect() }
 
-// ResetUpload resets the connection once n bytes of the request's body have arrived, or all of it
-// if it is shorter. It is not handled.
+// ResetUpload resets the connection once n bytes of the request's body have arrived, or at the end of a
+// shorter body. The upload has no effect.
 func ResetUpload(n int64) Fault { return Fault{form: faultForm{Kind: kindResetUpload, Bytes: n}} }
 
-// RateLimit responds with 429 as the service's edge does: a line of plain text and no envelope.
-// retryAfter is the value of Retry-After, in seconds or as a date; "" leaves it out.
+// RateLimit responds with 429 as the service's edge does: in plain text, without an error envelope.
+// retryAfter is the Retry-After header, in seconds or as a date, and "" omits it.
 func RateLimit(retryAfter string) Fault {
 	return Fault{form: faultForm{Kind: kindRateLimit, RetryAfter: retryAfter}}
 }
 
-// Refuse responds with the envelope of a code of the interface and its status. It omits the details
-// that the service adds to some codes; use [Respond] for those. It applies only to the API:
-// requests to storage neither match nor count.
+// Refuse responds with an error code of the API, its status and its envelope. It omits the details that
+// the service adds to some codes, so use [Respond] if your program reads them. It applies only to the
+// API, so uploads neither match nor count.
 func Refuse(code minutes.ErrorCode) Fault {
 	return Fault{form: faultForm{Kind: kindRefuse, Code: string(code)}}
 }
 
-// RefuseUpload responds in the XML of storage, without reading the body.
+// RefuseUpload responds with an XML error as storage does, without reading the body.
 func RefuseUpload(status int, code string) Fault {
 	return Fault{form: faultForm{Kind: kindRefuseUpload, Status: status, Code: code}}
 }
 
-// ExpireURL responds to an upload as storage does if its URL has expired.
+// ExpireURL responds to an upload as if its URL had expired.
 func ExpireURL() Fault {
 	f := RefuseUpload(http.StatusForbidden, "AccessDenied")
 	f.form.Message = "Request has expired"
 	return f
 }
 
-// SlowUpload handles the request, but reads its body at this rate.
+// SlowUpload handles the request, but reads its body only at this rate.
 func SlowUpload(bytesPerSecond int64) Fault {
 	return Fault{form: faultForm{Kind: kindSlowUpload, BytesPerSecond: bytesPerSecond}}
 }
 
-// Respond sends exactly this, and the headers of [Fault.WithHeader]. An empty content type is left
-// out.
+// Respond sends exactly this response, and the headers of [Fault.WithHeader]. An empty contentType omits
+// that header.
 func Respond(status int, contentType, body string) Fault {
 	return Fault{form: faultForm{Kind: kindRespond, Status: status, ContentType: contentType, Body: body}}
 }
 
-// ShowStatus handles the request and shows another status for each meeting in the response: one
-// that the interface does not have, or one that the meeting has left behind, as if the service
-// noticed a change late.
+// ShowStatus handles the request, but shows another status for each meeting in the response. Use it for
+// a status that the API does not have yet, or for an earlier one that the service still shows.
 func ShowStatus(status minutes.Status) Fault {
 	return Fault{form: faultForm{Kind: kindShowStatus, MeetingStatus: status, AfterEffect: true}}
 }
 
-// BadCertificate ends the connection before the request is sent, because its certificate is not
-// trusted. The client's error wraps an x509.UnknownAuthorityError. As with [ConnectionRefused] and
-// [NoSuchHost], only in-memory clients see it, and the Server never sees their request. The faults
-// of an injection are all of these three kinds, or none is.
+// BadCertificate fails the connection before the request is sent, because the client does not trust the
+// certificate: its error wraps an x509.UnknownAuthorityError. Like [ConnectionRefused] and [NoSuchHost],
+// it works only for in-memory clients, and the Server never sees the request. One call of
+// [Server.Inject] cannot combine these three with other faults.
 func BadCertificate() Fault { return Fault{form: faultForm{Kind: kindBadCertificate}} }
 
-// ConnectionRefused lets nobody answer, as while a service restarts: the client's error wraps
-// syscall.ECONNREFUSED.
+// ConnectionRefused fails the connection: the client's error wraps syscall.ECONNREFUSED.
 func ConnectionRefused() Fault { return Fault{form: faultForm{Kind: kindConnectionRefused}} }
 
 // NoSuchHost makes the look-up of the host's name fail: the client's error wraps a *net.DNSError.
@@ -189,14 +186,13 @@ func (f Fault) dialError(host string) error {
 	return &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}
 }
 
-// Call calls f when the request arrives, and then handles the request. After effect, it calls f
-// before the response is sent. f may do what the function given to [WithLog] may do: revoke the
-// key, inject another fault, cancel a context. If f cancels the client's own context, the request
-// is not handled, and after effect its response is lost: the program died there. In the Request are
-// the fields that are known by then.
+// Call calls f when the request arrives, and then handles the request; with [Fault.AfterEffect] it calls
+// f after that, before the response is sent. f can revoke the key, inject another fault, or do anything
+// else that the function of [WithLog] may do. The Request has only the fields that are known by then.
 //
-// f runs on the goroutine that serves the request, and may call t.Fatal. If f panics, the program
-// crashes, as if f ran on a goroutine of its own.
+// If f cancels the client's own context, the client seems to have crashed: the request is not handled
+// or, after effect, its response is lost. f may call t.Fatal. If it panics, the program crashes, because
+// f runs on the goroutine that serves the request and net/http must not hide the panic.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Call(func(minutestest.Request) {
 //		srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })
@@ -208,28 +204,27 @@ func BadGateway() Fault {
 	return Respond(http.StatusBadGateway, "text/html; charset=utf-8", "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n")
 }
 
-// Truncate handles the request and ends the connection after n bytes of the response's body, or one
-// byte before its end if that comes first. Content-Length is the length of the whole body.
+// Truncate handles the request, but ends the connection after n bytes of the response's body. It always
+// cuts at least one byte, although Content-Length announces the whole body.
 func Truncate(n int64) Fault {
 	return Fault{form: faultForm{Kind: kindTruncate, Bytes: n, AfterEffect: true}}
 }
 
-// Drip handles the request and sends the response's header at once, but its body in ten pieces
-// spread over d.
+// Drip handles the request and sends the header at once, but the body in ten pieces spread over d.
 func Drip(d time.Duration) Fault {
 	return Fault{form: faultForm{Kind: kindDrip, Over: world.Duration(d), AfterEffect: true}}
 }
 
-// Delayed returns f with a wait of d before it. If f is applied after the request has been handled,
-// the wait is after that too.
+// Delayed returns f with a wait of d before it takes place. If f comes after effect, the request is
+// handled before the wait.
 func (f Fault) Delayed(d time.Duration) Fault { f.form.Delay = world.Duration(d); return f }
 
-// AfterEffect returns f as applied after the request has been handled: what it asks for is done,
-// but its response is f's. A Delay holds the response back.
+// AfterEffect returns f, applied only after the request has been handled. The request takes effect, but
+// the client gets f's response or none. With [Delay], the client gets the service's own response late.
 func (f Fault) AfterEffect() Fault { f.form.AfterEffect = true; return f }
 
-// WithHeader returns f with a header in its response, such as Retry-After. It is for [RateLimit],
-// [Refuse], [RefuseUpload] and [Respond].
+// WithHeader returns f with a header in its response, such as Retry-After. It is for faults that replace
+// the response: [RateLimit], [Refuse], [RefuseUpload], [ExpireURL], [Respond] and [BadGateway].
 func (f Fault) WithHeader(name, value string) Fault {
 	f.form.Header = maps.Clone(f.form.Header)
 	if f.form.Header == nil {
@@ -254,11 +249,10 @@ func (f Fault) String() string {
 	return strings.Join(words, " ")
 }
 
-// MarshalJSON writes the form that the type's documentation shows.
+// MarshalJSON writes the JSON that the type's documentation shows.
 func (f Fault) MarshalJSON() ([]byte, error) { return json.Marshal(f.form) }
 
-// UnmarshalJSON reads the form that the type's documentation shows. Unknown fields and invalid
-// faults are errors.
+// UnmarshalJSON reads the same JSON as MarshalJSON writes. It rejects unknown fields and invalid faults.
 func (f *Fault) UnmarshalJSON(data []byte) error {
 	var form faultForm
 	if err := world.Decode(data, &form); err != nil {

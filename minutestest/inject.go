@@ -21,25 +21,24 @@ import (
 // Always, as [Match.Times], applies a fault to every request from the nth on.
 const Always = -1
 
-// Match says which requests a fault is applied to. Operations are those of package minutes, such as
-// minutes.OpMeetingsCreate and minutes.OpUpload. An empty field matches every request. Of the
-// requests that match, the nth is the first to get the fault. If several meetings are worked on at
-// once, name one by its Title or ExternalID: which request comes nth differs from run to run.
+// Match selects the requests that get a fault. An empty field matches every request, and Nth counts only
+// the requests that match. Operations are those of package minutes, such as minutes.OpMeetingsCreate and
+// minutes.OpUpload. If your program works on several meetings at once, set Title or ExternalID, because
+// otherwise the nth request differs from run to run.
 type Match struct {
 	Operation  minutes.Operation `json:"operation,omitempty"`
-	Key        string            `json:"key,omitempty"`         // the secret of the API key sent; uploads carry none
+	Key        string            `json:"key,omitempty"`         // the secret of the API key; uploads never match, because they carry none
 	MeetingID  string            `json:"meeting_id,omitempty"`  // in the path, uploads included
-	ExternalID string            `json:"external_id,omitempty"` // of that meeting, of the one to create, or asked for in a listing
+	ExternalID string            `json:"external_id,omitempty"` // of that meeting, of the one to create, or in the query of a list
 	Title      string            `json:"title,omitempty"`       // of that meeting, or of the one to create
 	Path       string            `json:"path,omitempty"`        // a pattern of path.Match: "/v1/meetings/*"
 
-	Nth   int `json:"nth,omitempty"`   // the first that gets the fault, from 1; 0 is as 1
-	Times int `json:"times,omitempty"` // how many get it; 0: one for each fault; Always: all that follow
+	Nth   int `json:"nth,omitempty"`   // the first matching request that gets the fault, from 1; 0 means 1
+	Times int `json:"times,omitempty"` // how many requests get a fault; 0: one for each fault; Always: all that follow
 }
 
-// Validate returns why [Server.Inject] would reject m or these faults, for example because the
-// interface has no such operation. The error names the invalid field: "match: operation: …",
-// "fault: code: …".
+// Validate returns why [Server.Inject] would reject m or these faults, for example because the API has
+// no such operation. The error names the invalid field: "match: operation: …", "fault: code: …".
 func (m Match) Validate(what ...Fault) error {
 	if _, ok := route.Of(route.Operation(m.Operation)); !ok && m.Operation != "" && m.Operation != minutes.OpUpload {
 		return fmt.Errorf("match: operation: %q is not one of %s", m.Operation, operations())
@@ -105,7 +104,8 @@ func (m Match) masked() Match {
 	return m
 }
 
-// Injection is a fault that was injected with [Server.Inject].
+// Injection is what [Server.Inject] returns: use it to limit the faults, or to see how often they were
+// applied.
 type Injection struct {
 	faults *faults
 	match  Match
@@ -120,14 +120,13 @@ type Injection struct {
 	seen, applied int
 }
 
-// Inject makes requests fail. The first request that m selects gets the first fault, the next one
-// the second and so on, from the beginning again if m.Times is more than there are faults. A
-// request gets one fault: if several injections match, the earliest is applied, and the others wait
-// for the next request.
+// Inject makes requests fail from now on. The first request that m selects gets the first fault, the
+// next one the second, and so on; if m.Times exceeds the number of faults, they start over. A request
+// gets one fault at most, so if several injections match, the earliest is applied and the others wait
+// for the next request. Each injection counts the requests for itself.
 //
-// Each injection counts requests for itself, from now on. An injection that was not applied as
-// often as it says fails the test of [NewServer], unless it is [Injection.Optional]; one without an
-// end must have been applied once. A Match or a Fault that is invalid fails the test at once.
+// An injection that was applied fewer times than it says fails the test of [NewServer], unless it is
+// [Injection.Optional]. With [Always], once is enough. An invalid Match or Fault fails the test at once.
 func (s *Server) Inject(m Match, what ...Fault) *Injection {
 	s.helper()
 	i := &Injection{faults: &s.faults, match: m, what: slices.Clone(what), times: cmp.Or(m.Times, len(what))}
@@ -149,7 +148,7 @@ func (s *Server) Inject(m Match, what ...Fault) *Injection {
 	return i
 }
 
-// Optional lets the test end before i was applied, and returns i.
+// Optional lets the test pass even if i is applied too seldom, and returns i.
 func (i *Injection) Optional() *Injection {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
@@ -157,8 +156,8 @@ func (i *Injection) Optional() *Injection {
 	return i
 }
 
-// During limits i to a window of time, and returns i: from and to are counted from now. Unless its
-// Match says how many, i is applied to all requests in the window.
+// During limits i to a window of time, counted from now, and returns i. It then applies to all requests
+// in the window, unless the Match sets Times.
 //
 //	srv.Inject(minutestest.Match{}, minutestest.Reset()).During(time.Minute, 6*time.Minute) // an outage
 func (i *Injection) During(from, to time.Duration) *Injection {
@@ -172,15 +171,14 @@ func (i *Injection) During(from, to time.Duration) *Injection {
 	return i
 }
 
-// Stop ends i: the Server applies it to no further request.
+// Stop ends i, which then applies to no further request and cannot fail the test.
 func (i *Injection) Stop() {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
 	i.stopped, i.optional = true, true
 }
 
-// Seen returns how many requests have matched, including those before the nth. It counts until i is
-// used up.
+// Seen returns how many requests have matched, including those before the nth, until i was used up.
 func (i *Injection) Seen() int {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
@@ -245,8 +243,8 @@ func (f *faults) waiting(clientSide bool) (list []*Injection) {
 	return list
 }
 
-// UnusedFaults describes each injection that fails the test of [NewServer] if the test ends now,
-// because it was not applied as often as it says.
+// UnusedFaults describes each injection that would fail the test of [NewServer] if the test ended now,
+// because it was applied fewer times than it says.
 func (s *Server) UnusedFaults() (list []string) {
 	for _, i := range s.faults.unused() {
 		list = append(list, i.unused())

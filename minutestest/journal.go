@@ -20,12 +20,12 @@ const (
 	maxBody     = 16 << 10
 )
 
-// Request is one request that the Server has received. It holds no secret: API keys and the
+// Request is one request that the Server has received. It contains no secret, because API keys and the
 // signatures of upload URLs are masked.
 type Request struct {
 	Seq       int               `json:"seq"`                 // from 1, in the order of arrival
-	At        time.Time         `json:"at"`                  // when its header had arrived, by the service's clock
-	Took      time.Duration     `json:"took"`                // until the response; as JSON in nanoseconds
+	At        time.Time         `json:"at"`                  // when its header arrived, by the service's clock
+	Took      time.Duration     `json:"took"`                // until the response; nanoseconds as JSON
 	Operation minutes.Operation `json:"operation,omitempty"` // "" for a path or a method the API does not have
 	MeetingID string            `json:"meeting_id,omitempty"`
 	Caller    string            `json:"caller,omitempty"` // id of the member or integration behind the key
@@ -45,14 +45,14 @@ type Request struct {
 	Lost      bool   `json:"lost,omitempty"`       // the client did not get the whole response
 }
 
-// Requests returns the requests that have ended, in the order in which they arrived: those of the
-// given operations, or all. The Server keeps the last 4,096. Operations are those of package
-// minutes, such as minutes.OpMeetingsCreate; "" is what the API does not have.
+// Requests returns the requests that have ended, in the order in which they arrived: all, or only those
+// of the given operations. The Server keeps the last 4,096. Operations are those of package minutes,
+// such as minutes.OpMeetingsCreate, and "" selects requests that the API does not have.
 func (s *Server) Requests(of ...minutes.Operation) []Request {
 	return slices.Collect(s.RequestsAfter(0, of...))
 }
 
-// RequestsAfter returns those of [Server.Requests] whose Seq is greater than seq, one at a time.
+// RequestsAfter returns those of [Server.Requests] whose Seq is greater than seq, such as the new ones.
 func (s *Server) RequestsAfter(seq int, of ...minutes.Operation) iter.Seq[Request] {
 	return func(yield func(Request) bool) {
 		list, _ := s.journal.Since(0)
@@ -103,7 +103,7 @@ func (r *Request) mask(key string) {
 	}
 }
 
-// MarshalJSON writes Body as JSON if it is valid JSON.
+// MarshalJSON writes Body as a JSON value instead of a string if it is valid JSON.
 func (r Request) MarshalJSON() ([]byte, error) {
 	type plain Request
 	body := json.RawMessage(r.Body)

@@ -7,10 +7,9 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// SlowRecording returns a recording of size bytes that can be read at bytesPerSecond, as from a
-// slow disk: its ReadAt sleeps. In a synctest bubble that costs nothing. Below 600 bytes per second
-// a single read takes more than a minute, and the upload fails, because the recording counts as
-// unreadable.
+// SlowRecording returns a recording of size bytes whose ReadAt sleeps, as if it came from a slow disk.
+// In a synctest bubble the sleep costs nothing. Below about 550 bytes per second a single read takes
+// more than a minute, so the upload fails because the recording counts as unreadable.
 func SlowRecording(size, bytesPerSecond int64) minutes.Source {
 	return minutes.FromReaderAt(slowAudio{size, max(bytesPerSecond, 1)}, size, "audio/mpeg")
 }

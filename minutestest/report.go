@@ -12,16 +12,13 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// Report writes what the Server has seen so far as one HTML file. The file needs no server and
-// loads nothing. It shows a line for each of the newest 10,000 meetings, with its requests, faults
-// and violations, and the calls of methods such as Script, Update and Advance. A click shows the
-// details. Like [Request], it contains no secrets.
+// Report writes what the Server has seen so far as one HTML file, which loads nothing from elsewhere. It
+// shows a line for each of the newest 10,000 meetings, with its requests, faults and violations, and the
+// calls of methods such as Script, Update and Advance. Like [Request], it contains no secrets.
 //
 // The page opens on the likely cause of a failure: the first violation, else the faults that were
-// never applied, else the last requests.
-//
-// Times are from the clock of the goroutines that made the requests, so in a synctest bubble they
-// are the bubble's. [NewServer] writes a report if the test fails.
+// applied too seldom, else the last requests. Times are from the clock of the goroutines that made the
+// requests, so in a synctest bubble they are virtual.
 func (s *Server) Report(w io.Writer) error {
 	name, failed := "", false
 	if t, ok := s.tb.(test); ok {
@@ -33,13 +30,13 @@ func (s *Server) Report(w io.Writer) error {
 	return nil
 }
 
-// Inspector returns the page of [Server.Report], live. It shows requests and changes as they
+// Inspector returns the page of [Server.Report] as a live one, which shows requests and changes as they
 // happen. Serve it beside a running program:
 //
 //	go http.ListenAndServe("127.0.0.1:8081", srv.Inspector())
 //
-// It shows all meetings to everybody who can reach it, so use a loopback address. The program
-// minutes-fake serves it at its control address, and rejects requests from pages of other sites.
+// Everybody who can reach it sees all meetings, so use a loopback address. The program minutes-fake
+// serves it at its control address, and rejects requests from pages of other sites.
 func (s *Server) Inspector() http.Handler { return s.inspector.Handler() }
 
 // source is what the inspector shows of a Server.

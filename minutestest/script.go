@@ -10,12 +10,12 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// Script sets the outcome of meetings from now on: of future meetings, and of the remaining stages
-// of meetings in progress. A script replaces an earlier one for the same meetings; an empty one
-// removes it. An invalid one fails the test, as in [Server.Inject]; those before it take effect.
+// Script sets the outcome of future meetings, and of the remaining stages of meetings in progress. A
+// script replaces an earlier one for the same meetings, so an empty one removes it. An invalid one fails
+// the test, but the scripts before it take effect.
 //
-// A script may match no meeting. If the test of [NewServer] fails, its log names each script for a
-// title or external id that no meeting has at the end.
+// A script may match no meeting, because the meeting may come later. If the test of [NewServer] fails,
+// its log names each script for a title or external id that no meeting has at the end.
 func (s *Server) Script(scripts ...Script) {
 	s.helper()
 	for _, sc := range scripts {
@@ -32,8 +32,8 @@ func summary(sc Script) string {
 	return string(text)
 }
 
-// UnmatchedScripts returns the scripts for a title or an external id that no meeting has now,
-// because a typing error there may be why a test failed.
+// UnmatchedScripts returns the scripts for a title or an external id that no meeting has now, because a
+// typing error there may be why a test failed.
 func (s *Server) UnmatchedScripts() []Script {
 	meetings := s.engine.Meetings()
 	return slices.DeleteFunc(s.engine.Scripts(), func(sc Script) bool {
@@ -43,8 +43,7 @@ func (s *Server) UnmatchedScripts() []Script {
 	})
 }
 
-// Release lets a meeting that a script holds go on, and reports whether one held it. The rest of
-// its stage still has to pass.
+// Release lets a held meeting continue after the rest of its stage, and reports whether it was held.
 func (s *Server) Release(meetingID string) bool {
 	released := s.engine.Release(meetingID)
 	if released {
@@ -54,9 +53,9 @@ func (s *Server) Release(meetingID string) bool {
 	return released
 }
 
-// Advance moves a meeting that has audio on without waiting for the clock, held or not, until its
-// status is until or final. If until is "", it moves the meeting by one status. It returns the
-// status reached. A meeting that does not exist, has no audio or is past until fails the test.
+// Advance moves a meeting that has audio to the status until, or to a final one, without waiting for the
+// clock and even if a script holds it. If until is "", it moves the meeting by one status. It returns
+// the status reached. A meeting that does not exist, has no audio or is past until fails the test.
 func (s *Server) Advance(meetingID string, until minutes.Status) minutes.Status {
 	s.helper()
 	before, _ := s.Meeting(meetingID)
@@ -71,22 +70,21 @@ func (s *Server) Advance(meetingID string, until minutes.Status) minutes.Status 
 	return status
 }
 
-// AdvanceClock moves the service's time on by d, and returns the new time, so that a program that
-// does not run in a synctest bubble sees within its own seconds what takes the service a week:
-// upload URLs and keys expire, quotas are topped up, and meetings progress. The clocks of clients
-// stay as they are, and so does that of the audit. A d below zero changes nothing, because time
-// never goes back.
+// AdvanceClock moves the service's time ahead by d, and returns the new time. A program outside a
+// synctest bubble then sees at once what takes the service a week: upload URLs and keys expire, quotas
+// are topped up, and meetings progress. The clocks of clients and of the audit stay as they are. A
+// negative d changes nothing, because time never goes back.
 func (s *Server) AdvanceClock(d time.Duration) time.Time {
 	now := s.engine.AdvanceClock(d)
 	s.inspector.Did("AdvanceClock", "", fmt.Sprintf("%s on, to %s", d, now.Format(time.RFC3339)))
 	return now
 }
 
-// Now returns the service's time, which is time.Now unless [Server.AdvanceClock] moved it on.
+// Now returns the service's time, which is time.Now unless [Server.AdvanceClock] moved it ahead.
 func (s *Server) Now() time.Time { return s.engine.Now() }
 
-// Delete deletes a meeting, whoever created it, as if somebody else did so while the program under
-// test was waiting for it. It reports whether there was one.
+// Delete deletes a meeting, whoever created it, as if somebody else did so while the program under test
+// waits for it. It reports whether there was one.
 func (s *Server) Delete(meetingID string) bool {
 	m, _ := s.engine.Meeting(meetingID)
 	deleted := s.engine.Delete(meetingID)
@@ -96,17 +94,17 @@ func (s *Server) Delete(meetingID string) bool {
 	return deleted
 }
 
-// AddMeetings adds meetings of other creators, for tests of a program that follows all meetings of
-// an organisation. Each has its Status at once, without regard to scripts, and continues from there
-// by itself. With [minutes.StatusCreated] it has no audio yet. The steps before its Status cost no
-// quota. AddMeetings returns the ids, in order.
+// AddMeetings adds meetings of other creators, for tests of a program that follows all meetings of an
+// organisation, and returns their ids in order. Each meeting begins in its Status, whatever the scripts
+// say and without using quota, and continues from there by itself. With [minutes.StatusCreated] it has
+// no audio yet.
 //
 //	ids := srv.AddMeetings("org_acme", minutestest.WorldMeeting{
 //		Title: "Standup", CreatorID: "emp_ada", Status: minutes.StatusAudioUploaded, Count: 20,
 //	})
 //
-// A mistake fails the test, which is shown its path as in "meetings[0].title", and then none is
-// added.
+// If any of them is invalid, none is added and the test fails with its path, such as
+// "meetings[0].title".
 func (s *Server) AddMeetings(organisation string, meetings ...WorldMeeting) (ids []string) {
 	s.helper()
 	ids, err := s.engine.Add(organisation, meetings)
@@ -121,14 +119,14 @@ func (s *Server) AddMeetings(organisation string, meetings ...WorldMeeting) (ids
 // Meetings returns the meetings of all organisations as they are now, the oldest first.
 func (s *Server) Meetings() []Meeting { return s.engine.Meetings() }
 
-// Meeting returns the current state of a meeting of any organisation.
+// Meeting returns a meeting of any organisation as it is now.
 func (s *Server) Meeting(id string) (Meeting, bool) { return s.engine.Meeting(id) }
 
-// World returns the settings of all organisations as they are now, including the quota that is left
-// and the objects added through the service, but no meetings.
+// World returns the settings of all organisations as they are now, with the quota that is left and the
+// objects added through the service, but without meetings.
 func (s *Server) World() World { return s.engine.World() }
 
-// Organisation returns an organisation of [Server.World].
+// Organisation returns one organisation of [Server.World].
 func (s *Server) Organisation(id string) (Organisation, bool) {
 	w := s.World()
 	if o := w.Organisation(id); o != nil {
@@ -137,9 +135,9 @@ func (s *Server) Organisation(id string) (Organisation, bool) {
 	return Organisation{}, false
 }
 
-// Update changes an organisation while it is in use: its quota, its keys, its members' statuses and
-// all else that an Organisation holds. Meetings and the id stay. A mistake fails the test, which is
-// shown its path, and then nothing changes. The function must not call the Server.
+// Update changes everything that an Organisation contains while it is in use, such as its quota, its
+// keys and its members' statuses; only its meetings and its id stay. A mistake fails the test with its
+// path, and then nothing changes. change runs under the Server's lock, so it must not call the Server.
 //
 //	srv.Update("org_acme", func(o *minutestest.Organisation) {
 //		o.Credits = new(0)
@@ -158,9 +156,9 @@ func (s *Server) Update(organisation string, change func(*Organisation)) {
 	})
 }
 
-// UpdateWorld is like [Server.Update] for all organisations and the stages. Organisations that are
-// new begin with their meetings, and those that are left out are gone with theirs. If change
-// returns an error, nothing changes, and the error fails the test.
+// UpdateWorld is like [Server.Update], but changes all organisations, the stages and the page sizes. A
+// new organisation begins with its Meetings, and one that you leave out is gone with its meetings. If
+// change returns an error, nothing changes, and the error fails the test.
 func (s *Server) UpdateWorld(change func(*World) error) {
 	s.helper()
 	s.update("UpdateWorld", "", change)
@@ -175,8 +173,8 @@ func (s *Server) update(method, organisation string, change func(*World) error) 
 	s.inspector.Did(strings.TrimSpace(method+" "+organisation), "")
 }
 
-// SetPageSizes makes the pages of meetings short, or empty, which the API lets them be: it sets
-// PageSizes of the [World]. Without sizes, pages are full again.
+// SetPageSizes makes list pages of meetings short or empty, as the API permits, by setting PageSizes of
+// the [World]. Without sizes, pages are full again.
 func (s *Server) SetPageSizes(sizes ...int) {
 	s.helper()
 	s.UpdateWorld(func(w *World) error {

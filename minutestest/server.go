@@ -17,12 +17,11 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
 )
 
-// BaseURL is the base URL of every [Server] for those who come through its [Server.HTTPClient].
-// Other clients cannot reach it.
+// BaseURL is the base URL of every [Server] for the clients that come from it, such as
+// [Server.HTTPClient]. No other client can reach it, because the host does not exist.
 const BaseURL = "https://" + apiHost
 
-// TB is the four methods that [NewServer] needs of a test: a *testing.T, *testing.B or *testing.F
-// has them.
+// TB has the methods of a *testing.T, *testing.B or *testing.F that [NewServer] needs.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -30,8 +29,8 @@ type TB interface {
 	Cleanup(func())
 }
 
-// Server is a Meeting Minutes Service in memory, with the storage that takes its audio. It is safe
-// for use by many goroutines at once, in and out of synctest bubbles. Two Servers share nothing.
+// Server is one in-memory fake, with its own meetings and storage. It is safe for concurrent use, inside
+// and outside synctest bubbles, and shares nothing with other Servers.
 type Server struct {
 	world     World
 	keepAudio bool
@@ -60,26 +59,25 @@ type Option func(*Server)
 // WithWorld makes the Server begin with w instead of [DefaultWorld].
 func WithWorld(w World) Option { return func(s *Server) { s.world = w } }
 
-// WithMinPollInterval replaces [MinPollInterval] for the audit and in the Cache-Control of
-// meetings, so that a suite without virtual time need not wait half a minute. A [minutes.Client]
-// never polls more often than that anyway.
+// WithMinPollInterval replaces [MinPollInterval] for the audit and in the Cache-Control of meetings, so
+// that your own poller need not wait half a minute in a test without virtual time. A shorter interval
+// does not speed up a [minutes.Client], because that never polls more often than every thirty seconds.
 func WithMinPollInterval(d time.Duration) Option { return func(s *Server) { s.audit.interval = d } }
 
-// WithSeed makes ids, cursors and upload URLs repeat exactly: the same requests at the same times,
-// one after the other, get the same responses on every run. A seed of 0 is none.
+// WithSeed makes runs deterministic: the same requests at the same times, one after the other, get the
+// same ids, cursors and upload URLs on every run. A seed of 0 has no effect.
 //
-// The Server has no jitter, but each Client has: a poll comes up to a second late, and a retry
-// after a random wait. So after a wait ids still repeat, but timestamps, upload URLs and what a
-// poll finds may not.
+// The Server has no jitter, but a Client waits for a random time before it retries and after a 429. Ids
+// of meetings repeat even then, whereas timestamps, upload URLs and what a poll finds may not.
 func WithSeed(seed uint64) Option { return func(s *Server) { s.seed = seed } }
 
-// WithAudio keeps the bytes of recordings for [Server.Meeting]. Otherwise recordings are hashed and
-// counted only, and cost no memory.
+// WithAudio keeps the bytes of recordings for [Server.Meeting]. Without it, recordings are only hashed
+// and counted, so they cost no memory.
 func WithAudio() Option { return func(s *Server) { s.keepAudio = true } }
 
-// WithoutAudit turns the audit off for violations of these kinds; without kinds, for all of them.
-// [Server.Violations] does not contain these kinds. To assert on violations that must not fail the
-// test, make the Server with [New], and close it yourself.
+// WithoutAudit turns the audit off for violations of these kinds, or of all kinds if there are none.
+// [Server.Violations] then omits them. To assert on violations that must not fail the test, make the
+// Server with [New] instead, and close it yourself.
 func WithoutAudit(kinds ...ViolationKind) Option {
 	if len(kinds) == 0 {
 		kinds = violationKinds
@@ -87,30 +85,32 @@ func WithoutAudit(kinds ...ViolationKind) Option {
 	return func(s *Server) { s.audit.ignored = append(s.audit.ignored, kinds...) }
 }
 
-// WithEdgeLimit makes the Server reject requests as the service's edge does: with a 429 that has no
-// envelope, and Retry-After. Each key may send perSecond requests in each second of the clock,
-// which in a synctest bubble is the bubble's. Uploads have no limit. In [Server.Requests], the
-// Fault of a rejected request is "edge limit".
+// WithEdgeLimit makes the Server reject requests as the service's edge does, with a 429 that has
+// Retry-After but no error envelope. Each key may send perSecond requests in each second of the clock,
+// which in a synctest bubble is virtual. Uploads have no limit, because storage has no edge. In
+// [Server.Requests], the Fault of a rejected request is "edge limit".
 func WithEdgeLimit(perSecond int) Option { return func(s *Server) { s.edge.limit = perSecond } }
 
-// WithLog calls log with each request when it has ended, in the goroutine that serves it, before
-// the response is complete. Requests that are served at once are logged at once.
+// WithLog calls log with each request when it has ended, in the goroutine that serves it. Calls may run
+// concurrently. [Server.Requests] contains the request by then, but its response is complete only when
+// log returns.
 //
-// The Server holds no lock meanwhile: log may call each of its methods but Close, and may use a
-// client of it if that does not log without end. The request is in [Server.Requests] by then. The
-// response waits until log returns. A panic in log crashes the program.
+// The Server holds no lock while it calls log, so log may call any method except Close. It may also send
+// requests itself, if that does not cause an endless chain of logged requests. A panic in log crashes
+// the program.
 func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } }
 
-// NewServer returns a Server for one test. When the test ends, the Server is closed. Every
-// violation (see [Server.Violations]) and every fault that was applied fewer times than asked fails the
-// test. If the test failed for any reason, and go test has -artifacts, [Server.Report] goes to the
-// test's ArtifactDir, and the test's log contains its path.
+// NewServer returns a Server for one test, and closes it when the test ends. Then every violation (see
+// [Server.Violations]) and every fault that was applied fewer times than you asked fails the test. If
+// the test failed for any reason, and go test has -artifacts, NewServer writes [Server.Report] to the
+// test's ArtifactDir and logs the path.
 //
-// A Server made in a synctest bubble is for that bubble alone. When the test ends, it lets an hour
-// of the bubble's time pass, so that goroutines that were canceled in the middle of a sleep can
-// end. One made outside serves any number of bubbles, each on its own time. One made with a
-// *testing.F serves all the inputs of its fuzz target; within that, a mistake such as an invalid
-// Match panics.
+// A Server made in a synctest bubble belongs to that bubble. At the end of the test it lets an hour of
+// virtual time pass, so that goroutines that were canceled in the middle of a sleep can end. A Server
+// made outside serves any number of bubbles, each on its own time.
+//
+// A Server made with a *testing.F serves all inputs of its fuzz target. There, a mistake such as an
+// invalid Match panics, because a fuzz target cannot use the *testing.F.
 func NewServer(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := newServer(tb, opts)
@@ -131,9 +131,10 @@ func NewServer(tb TB, opts ...Option) *Server {
 	return s
 }
 
-// New returns a Server that belongs to no test, for TestMain and for programs. Its owner closes it.
-// It panics if the options are invalid, which is a mistake in the code; a World from elsewhere is
-// checked by [LoadWorld].
+// New returns a Server that belongs to no test, for TestMain and for programs, which must close it. It
+// panics if the options are invalid, and later where a Server of [NewServer] would fail the test because
+// of an invalid argument; see [Try]. If a World comes from a file, use [LoadWorld], which checks it and
+// returns an error instead.
 func New(opts ...Option) *Server {
 	s, err := newServer(nil, opts)
 	if err != nil {
@@ -176,10 +177,10 @@ type mistake struct {
 
 func (m mistake) Error() string { return fmt.Sprintf("minutestest: %s: %v", m.method, m.err) }
 
-// Try calls f and returns the mistake, if a Server of [New] panics in it because an argument of one of
-// its methods is invalid. Use it in a program that gets scripts, faults or meetings from elsewhere:
-// whether they are valid can depend on what the Server holds, so only the call itself can tell. The
-// error does not name the method.
+// Try calls f, and returns an error where a Server of [New] would panic in f because of an invalid
+// argument. Use it in a program that gets scripts, faults or meetings from elsewhere. Whether they are
+// valid can depend on what the Server contains, so only the call itself shows it. The error does not
+// name the method.
 //
 //	err := minutestest.Try(func() { srv.Script(script) })
 func Try(f func()) (err error) {
@@ -207,9 +208,8 @@ func (s *Server) fail(method string, err error) {
 	s.tb.Fatalf("%v", m)
 }
 
-// Client returns a client of the Server with [Server.Key], without a rate limit unless opts set
-// one. For the audit, each Client is a separate program: the Client of a second worker, or of a
-// process after a crash.
+// Client returns a client of the Server with [Server.Key], without a rate limit unless opts set one. The
+// audit takes each Client for a separate program, such as a second worker or the process after a crash.
 func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	s.helper()
 	secret := s.Key()
@@ -231,8 +231,8 @@ func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.C
 	return client
 }
 
-// Key returns the secret of the first integration key with every scope of the World's first
-// organisation, or "".
+// Key returns the secret of the first integration key that has every scope in the World's first
+// organisation, or "" if there is none.
 func (s *Server) Key() string {
 	if len(s.world.Organisations) == 0 {
 		return ""
@@ -245,27 +245,27 @@ func (s *Server) Key() string {
 	return ""
 }
 
-// HTTPClient returns an HTTP client that connects only to the Server, in memory: to the service
-// under [BaseURL], and to its storage under the service's upload URLs. It makes each connection in
-// the goroutine that needs it, uses real HTTP/1.1, and sends one request per connection. Other
-// hosts do not exist. The client's address is 127.0.0.1.
+// HTTPClient returns an HTTP client that connects only to the Server, in memory: to the service under
+// [BaseURL], and to storage under the service's upload URLs. No other host exists. The client works
+// inside synctest bubbles and uses a new HTTP/1.1 connection for each request. IP allowlists see it as
+// 127.0.0.1.
 //
-// It is the same client each time; change a copy. The audit treats all requests through it with one
-// key as one program; see [ViolationKind].
+// Each call returns the same client, so change only a copy of it. The audit takes all its requests with
+// one key for one program; see [ViolationKind].
 func (s *Server) HTTPClient() *http.Client { return s.http }
 
-// NewHTTPClient returns a client as [Server.HTTPClient] does, for another program: a second worker
-// that makes its own [minutes.Client], or the process after a crash.
+// NewHTTPClient is like [Server.HTTPClient], but the audit takes each result for a separate program. Use
+// it for a second worker that makes its own [minutes.Client], or for the process after a crash.
 func (s *Server) NewHTTPClient() *http.Client { return s.network.client(s.network.clients.Add(1)) }
 
-// Handler returns the service and its storage as a handler, for your own server. Upload URLs have
-// the scheme and host of the request that asked for them. Resets need an [http.Hijacker]; without
-// one they panic with [http.ErrAbortHandler].
+// Handler returns the service and its storage as a handler, for your own HTTP server. Upload URLs have
+// the scheme and host of the request that asked for them. A fault that resets the connection needs an
+// [http.Hijacker], and without one panics with [http.ErrAbortHandler].
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
-// Listen also serves on a real socket, until [Server.Close], and returns the base URL. The address
-// "" means a free port of 127.0.0.1. Listen returns an error in a synctest bubble, because the
-// bubble's time does not advance while a goroutine waits for a socket.
+// Listen also serves on a real socket until [Server.Close], and returns the base URL. If addr is "", it
+// takes a free port of 127.0.0.1. In a synctest bubble it returns an error, because virtual time does
+// not advance while a goroutine waits for a socket.
 func (s *Server) Listen(addr string) (baseURL string, err error) {
 	if inBubble() {
 		return "", errors.New("minutestest: Listen: a synctest bubble cannot wait for sockets; use Server.HTTPClient")
@@ -296,8 +296,8 @@ func newHTTPServer(h http.Handler) *http.Server {
 	}
 }
 
-// Close closes the Server's connections and listeners. Responses that are still open have a tenth
-// of a second to be closed. The Server's state can still be read. Closing twice does no harm.
+// Close closes the Server's connections and listeners, after a tenth of a second for responses that are
+// still open. What the Server has seen can still be read, and closing it twice does no harm.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	first := !s.closed

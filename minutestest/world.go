@@ -13,9 +13,9 @@ import (
 
 // The types that describe what a Server holds. Package world has their fields.
 type (
-	// World is what a [Server] begins with: organisations with their people, keys and settings. Its
-	// fields have the same names in Go as in this JSON, in which all but ids and secrets may be left
-	// out; see [LoadWorld]:
+	// World is what a [Server] begins with: organisations with their people, keys and settings. As JSON,
+	// which [LoadWorld] reads, its fields have the same names; everything may be left out but ids, a
+	// key's secret and owner, a meeting's title and words of vocabulary:
 	//
 	//	{"stages":{"prepare":"20ms","transcribe":"50ms","write":"50ms"}, "page_sizes":[10,0],
 	//	 "organisations":[{"id":"org_acme","name":"Acme","credits":100,"transcribe_seconds":36000,"next_reset_at":"2026-12-01",
@@ -28,39 +28,42 @@ type (
 	//	  "keys":[{"secret":"key_ci","integration_id":"int_ci","scopes":["meetings:read"],"ip_allowlist":["10.0.0.0/8"],"expires_at":1,"revoked":false}],
 	//	  "meetings":[{"title":"Weekly","creator_id":"emp_ada","status":"created","count":3}]}]}
 	World = world.World
-	// Stages are how long a meeting stays in each status between its audio and its minutes.
+	// Stages sets how long a meeting stays in each status between its audio and its minutes.
 	Stages = world.Stages
 	// Organisation is one customer of the service, with everything that belongs to it.
 	Organisation = world.Organisation
-	// Member is a person of an organisation.
+	// Member is a person in an organisation, whether or not they can sign in.
 	Member = world.Member
-	// Integration is a program that an administrator has given access.
+	// Integration is a program to which an administrator has given access.
 	Integration = world.Integration
 	// Project groups meetings.
 	Project = world.Project
-	// Template shapes minutes.
+	// Template determines the form of minutes.
 	Template = world.Template
 	// Key is an API key: a member's own (a personal key) or an integration's.
 	Key = world.Key
-	// WorldMeeting describes a meeting that a [Server] begins with, or many of the same kind;
-	// [Server.AddMeetings] adds more.
+	// WorldMeeting describes one meeting, or many alike, for a new [Server] or [Server.AddMeetings].
 	WorldMeeting = world.MeetingSpec
-	// Script says what becomes of meetings; see [Server.Script].
+	// Script sets how a meeting proceeds and ends; see [Server.Script]. It applies to the meeting with
+	// the given id, external id or title, or to all meetings if none of them is set. If several scripts
+	// match a meeting, each field comes from the most specific script that sets it: by id, then by
+	// external id, then by title. Otherwise the meeting becomes minutes of a short conversation, after
+	// the World's stages.
 	Script = world.Script
-	// Meeting is everything about one meeting, including the parts that no client is shown.
+	// Meeting is everything about one meeting, including what no client can see.
 	Meeting = world.Meeting
 	// Transition is a change of a meeting's status.
 	Transition = world.Transition
-	// Audio is a recording as it arrived. [WithAudio] keeps its bytes, too.
+	// Audio is a recording as it arrived; its bytes are kept only with [WithAudio].
 	Audio = world.Audio
 )
 
-// LoadWorld reads a World as JSON and checks it. The error names the path of each invalid value:
+// LoadWorld reads a World from JSON and checks it. The error names the path of each invalid value:
 //
 //	organisations[0].keys[1].member_id: no member "emp_x"
 //
-// A World that is read has an organisation at least. A field that does not exist, and anything
-// after the World, are errors, because a typing error must not pass for a default.
+// The World must have at least one organisation. Unknown fields and anything after the World are errors,
+// because a typing error must not pass for a default.
 func LoadWorld(r io.Reader) (World, error) {
 	var w World
 	data, err := io.ReadAll(r)
@@ -79,16 +82,16 @@ func LoadWorld(r io.Reader) (World, error) {
 	return w, nil
 }
 
-// DefaultWorld returns the World of a [Server] without [WithWorld]: the organisation org_acme with
-// the keys
+// DefaultWorld returns the World of a [Server] without [WithWorld]. Its organisation org_acme has these
+// keys, all with every scope:
 //
 //	key_ci   of the integration int_ci
 //	key_ada  of Ada Lovelace, an administrator
 //	key_ben  of Ben Okafor, who is no administrator
 //
-// all with every scope, a member in each status, two projects and an archived one, two templates, a
-// few terms of vocabulary, and a quota of 1,000 credits, one for each set of minutes, and 360,000
-// seconds. Each call returns a new World, which you may change.
+// It also has a member in each status, two active projects and an archived one, two templates, and a few
+// terms of vocabulary. Its quota is 360,000 seconds and 1,000 credits, of which each set of minutes
+// costs one. Each call returns a new World, so you may change it.
 func DefaultWorld() World {
 	return World{
 		Stages: Stages{Prepare: 20 * time.Millisecond, Transcribe: 50 * time.Millisecond, Write: 50 * time.Millisecond},

@@ -1,6 +1,6 @@
-// Package world has the types that describe what the in-memory fake holds: the [World] that it
-// begins with, the [Script] of a meeting, and the [Meeting] that it has become. Package minutestest
-// has an alias of each, so most users never import this package.
+// Package world has the types that describe what the in-memory fake contains: the [World] that it begins
+// with, the [Script] of a meeting, and the [Meeting] itself. Package minutestest has an alias for each,
+// so most users never import this package.
 package world
 
 import (
@@ -9,41 +9,42 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// World is what a fake begins with: organisations with their people, keys and settings. It has the
-// same form in Go and as JSON. Everything but ids, and the secrets of keys, may be left out.
+// World is what a fake begins with: organisations with their people, keys and settings. In Go as in
+// JSON, everything may be left out but ids, a key's secret and owner, a meeting's title and words of
+// vocabulary.
 type World struct {
 	Stages        Stages         `json:"stages,omitzero"`
 	Organisations []Organisation `json:"organisations"`
 
-	// PageSizes makes list pages short, or empty, which the API lets them be: the sizes of a list's
-	// pages, in turn. A page never holds more than the caller's limit.
+	// PageSizes makes list pages short or empty, as the API permits, by setting the sizes of a list's
+	// pages in turn. A page never has more meetings than the caller's limit.
 	PageSizes []int `json:"page_sizes,omitempty"`
 }
 
-// Stages are how long a meeting stays in the statuses between its audio and its minutes. A stage
-// that is left out, or zero, takes 20, 50 and 50 milliseconds in a World and the World's own time
-// in a [Script]. As JSON, the stages are durations such as "20ms" or "1m30s".
+// Stages sets how long a meeting stays in the statuses between its audio and its minutes. A stage that
+// is zero takes 20, 50 or 50 milliseconds in a World, and the World's own time in a [Script]. As JSON,
+// the stages are durations such as "20ms" or "1m30s".
 type Stages struct {
 	Prepare    time.Duration // in audio_uploaded
 	Transcribe time.Duration // in transcribing
 	Write      time.Duration // in generating_minutes
 }
 
-// Organisation is one customer of the service. No organisation ever sees anything of another.
+// Organisation is one customer of the service. Organisations never see anything of each other.
 type Organisation struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
 
 	Credits           *int   `json:"credits,omitempty"`            // left this period; nil: 1,000
 	TranscribeSeconds *int   `json:"transcribe_seconds,omitempty"` // left this period; nil: 360,000
-	NextResetAt       string `json:"next_reset_at,omitempty"`      // YYYY-MM-DD of the top-up, 00:00 UTC; "": none
+	NextResetAt       string `json:"next_reset_at,omitempty"`      // day of the top-up at 00:00 UTC, as YYYY-MM-DD; "": none
 	MaxMembers        *int   `json:"max_members,omitempty"`        // nil: 1,000
 	MaxTerms          *int   `json:"max_terms,omitempty"`          // nil: 500
 
-	Suspended            bool `json:"suspended,omitempty"`              // every key: ORGANISATION_SUSPENDED
-	Expired              bool `json:"expired,omitempty"`                // every key: ORGANISATION_EXPIRED
-	APIDisabled          bool `json:"api_disabled,omitempty"`           // every key: API_ACCESS_DISABLED
-	PersonalKeysDisabled bool `json:"personal_keys_disabled,omitempty"` // personal keys: PERSONAL_API_KEYS_DISABLED
+	Suspended            bool `json:"suspended,omitempty"`              // requests with any key get ORGANISATION_SUSPENDED
+	Expired              bool `json:"expired,omitempty"`                // requests with any key get ORGANISATION_EXPIRED
+	APIDisabled          bool `json:"api_disabled,omitempty"`           // requests with any key get API_ACCESS_DISABLED
+	PersonalKeysDisabled bool `json:"personal_keys_disabled,omitempty"` // requests with personal keys get PERSONAL_API_KEYS_DISABLED
 
 	Members      []Member                  `json:"members,omitempty"`
 	Integrations []Integration             `json:"integrations,omitempty"`
@@ -52,12 +53,12 @@ type Organisation struct {
 	Vocabulary   []minutes.VocabularyEntry `json:"vocabulary,omitempty"`
 	Keys         []Key                     `json:"keys,omitempty"` // of members and integrations
 
-	// Meetings are those that a World begins with, the oldest first. Only a World holds any: an
-	// organisation that is read or updated later has none.
+	// Meetings are those that a new organisation begins with, the oldest first. They are not settings,
+	// so an organisation that you read or update later has none.
 	Meetings []MeetingSpec `json:"meetings,omitempty"`
 }
 
-// Member is a person of an organisation.
+// Member is a person in an organisation, whether or not they can sign in.
 type Member struct {
 	ID          string               `json:"id"`             // begins with emp_
 	Name        string               `json:"name,omitempty"` // "": the id
@@ -68,24 +69,23 @@ type Member struct {
 	Admin       bool                 `json:"admin,omitempty"`  // may change and delete every visible meeting
 }
 
-// Integration is a program that an administrator has given access. It is no member, so no list
-// shows it.
+// Integration is a program with access to the service. It is no member, so no list shows it.
 type Integration struct {
 	ID                string             `json:"id"`
 	Name              string             `json:"name,omitempty"`
 	DefaultVisibility minutes.Visibility `json:"default_visibility,omitempty"` // "": organisation
-	Inactive          bool               `json:"inactive,omitempty"`           // its keys: API_ACCESS_DISABLED
+	Inactive          bool               `json:"inactive,omitempty"`           // requests with its keys get API_ACCESS_DISABLED
 }
 
-// Project groups meetings. An archived one is not listed and takes none.
+// Project groups meetings. Lists omit an archived project, and no meeting can be added to it.
 type Project struct {
 	ID       string `json:"id"`             // begins with prj_
 	Name     string `json:"name,omitempty"` // "": the id
 	Archived bool   `json:"archived,omitempty"`
 }
 
-// Template shapes minutes. Of several, the first with IsDefault is the default; of several without,
-// the first.
+// Template determines the form of minutes. The default is the first template with IsDefault or, if none
+// has it, the first of all.
 type Template struct {
 	ID          string `json:"id"`               // begins with tpl_
 	Name        string `json:"name,omitempty"`   // "": the id
@@ -95,29 +95,29 @@ type Template struct {
 	Version     *int   `json:"version,omitempty"`
 }
 
-// Key is an API key: a member's own (a personal key) or an integration's.
+// Key is an API key, which belongs either to a member (a personal key) or to an integration.
 type Key struct {
 	Secret        string           `json:"secret"`                   // the key itself, as a client sends it
-	MemberID      string           `json:"member_id,omitempty"`      // whose it is: this,
-	IntegrationID string           `json:"integration_id,omitempty"` // or that
+	MemberID      string           `json:"member_id,omitempty"`      // the owner of a personal key; otherwise empty
+	IntegrationID string           `json:"integration_id,omitempty"` // the owner of an integration's key; otherwise empty
 	Scopes        []string         `json:"scopes,omitzero"`          // nil: all of them; empty but not nil: none
 	IPAllowlist   []string         `json:"ip_allowlist,omitempty"`   // addresses and CIDR blocks; empty: from anywhere
 	ExpiresAt     minutes.UnixTime `json:"expires_at,omitempty"`     // 0: never
-	Revoked       bool             `json:"revoked,omitempty"`        // UNAUTHENTICATED, as an expired one
+	Revoked       bool             `json:"revoked,omitempty"`        // requests get UNAUTHENTICATED, as with an expired key
 }
 
-// MeetingSpec describes a meeting that a fake begins with or is given later, or many of the same
-// kind. One past created has a recording of one second. A meeting whose status is not final
-// continues by itself. The steps before its status cost no quota.
+// MeetingSpec describes a meeting that a fake begins with or is given later, or many alike. Unless its
+// status is created, the meeting has a recording of one second. It continues from its status by itself,
+// and the steps before that cost no quota.
 type MeetingSpec struct {
 	Title          string             `json:"title"`
 	Date           string             `json:"date,omitempty"`        // "": 2026-01-01
 	ExternalID     string             `json:"external_id,omitempty"` // if Count is more than one, "-1", "-2" and so on are added
 	Status         minutes.Status     `json:"status,omitempty"`      // "": minutes_ready
 	CreatorID      string             `json:"creator_id,omitempty"`  // a member or integration; "": the first integration, or member
-	Visibility     minutes.Visibility `json:"visibility,omitempty"`  // "": as in a create
+	Visibility     minutes.Visibility `json:"visibility,omitempty"`  // "": the creator's default, as in a create
 	ParticipantIDs []string           `json:"participant_ids,omitempty"`
-	SharedWith     []string           `json:"shared_with,omitempty"` // kept only for shared
+	SharedWith     []string           `json:"shared_with,omitempty"` // ignored unless Visibility is shared
 	ProjectID      string             `json:"project_id,omitempty"`
 	Count          int                `json:"count,omitempty"` // how many; 0: one
 }
@@ -161,39 +161,38 @@ func find[T any](list []T, is func(*T) bool) *T {
 	return nil
 }
 
-// Script says what becomes of meetings. It is for those with a certain id, external id or title,
-// or, when none of the three is set, for all; where several scripts are for one meeting, the
-// narrowest counts, in that order. A field that a script leaves empty is left to the next wider one, and in
-// the end to the natural course: minutes from a short conversation, after the stages of the World.
-// As JSON, durations are texts such as "20ms" or "1h30m".
+// Script sets how a meeting proceeds and ends. It applies to the meeting with the given id, external id
+// or title, or to all meetings if none of them is set. If several scripts match a meeting, each field
+// comes from the most specific script that sets it: by id, then by external id, then by title. A field
+// that no script sets has its default, which is minutes of a short conversation, after the World's
+// stages. As JSON, durations are strings such as "20ms" or "1h30m".
 type Script struct {
-	// The meetings; one of these at most.
+	// Which meetings: set at most one of the three.
 	MeetingID  string `json:"meeting_id,omitempty"`
 	ExternalID string `json:"external_id,omitempty"`
 	Title      string `json:"title,omitempty"`
 
-	// Outcome is the status the meeting ends in: one of the four failure statuses, or
-	// minutes_ready. Quota and the recording itself can still turn minutes_ready into a failure.
+	// Outcome is the status in which the meeting ends: one of the four failure statuses, or
+	// minutes_ready. Too little quota or an unusable recording can still make it fail earlier.
 	Outcome minutes.Status `json:"outcome,omitempty"`
-	// Transcript is the spoken text: turns such as "spk_0: Good morning.", one per line.
+	// Transcript is the spoken text, with a turn such as "spk_0: Good morning." on each line.
 	Transcript string `json:"transcript,omitempty"`
-	// Markdown and HTML are the minutes. A format left empty is written from the transcript.
+	// Markdown and HTML are the minutes. An empty one is written from the transcript.
 	Markdown string `json:"markdown,omitempty"`
 	HTML     string `json:"html,omitempty"`
-	// Duration is the length of the recording, whatever its bytes say. It counts when the audio
-	// arrives.
+	// Duration is the recording's length, whatever its bytes say. Set it before the audio arrives.
 	Duration time.Duration `json:"-"` // "duration"
-	// Stages are the durations of the stages.
+	// Stages are how long the meeting stays in each status.
 	Stages Stages `json:"stages,omitzero"`
-	// Hold stops the meeting in this status, one of audio_uploaded, transcribing, transcribed and
-	// generating_minutes, until it is released or advanced.
+	// Hold stops the meeting in this status until it is released or advanced. The status is
+	// audio_uploaded, transcribing, transcribed or generating_minutes.
 	Hold minutes.Status `json:"hold,omitempty"`
-	// ListedAfter is how long after its creation no list contains the meeting, nor a search for its
-	// external id, although a GET finds it: as in a service whose index is late.
+	// ListedAfter is how long after its creation no list or search by external id contains the meeting,
+	// although a GET finds it, as in a service whose index is late.
 	ListedAfter time.Duration `json:"-"` // "listed_after"
 }
 
-// Meeting is everything about one meeting, including the parts that no client is shown.
+// Meeting is everything about one meeting, including what no client can see.
 type Meeting struct {
 	ID              string             `json:"id"`
 	Organisation    string             `json:"organisation"` // its id
@@ -233,5 +232,5 @@ type Audio struct {
 	Size        int64     `json:"size"`   // in bytes
 	SHA256      string    `json:"sha256"` // in lower-case hexadecimal
 	ReceivedAt  time.Time `json:"received_at"`
-	Bytes       []byte    `json:"-"` // kept on demand only; not to be changed
+	Bytes       []byte    `json:"-"` // only if the fake keeps recordings; do not change them
 }
