@@ -358,6 +358,7 @@ func TestErrors_HaveTextWithoutResponse(t *testing.T) {
 		"minutes: title: must not be empty":                                 &minutes.ParamError{Param: "title", Reason: "must not be empty"},
 		"minutes: upload to storage: 403 SignatureDoesNotMatch: no \\":      &minutes.StorageError{StatusCode: 403, Code: "SignatureDoesNotMatch", Message: "no \\"},
 		"minutes: upload to storage: 503: a b (storage request id 7 )":      &minutes.StorageError{StatusCode: 503, Message: "a\nb", RequestID: "7\n"},
+		"minutes: GET /x: 429 RATE_LIMITED: retry after 7s":                 &minutes.Error{Method: "GET", Path: "/x", StatusCode: 429, Code: minutes.ErrRateLimited, RetryAfter: 7 * time.Second},
 		"minutes: upload to storage: closed":                                &minutes.StorageError{Message: "closed"},
 		"minutes: GET /v1/meetings/mtg_1: 404 NOT_FOUND (request id req_1)": gone,
 		"minutes: GET /x":            &minutes.Error{Method: "GET", Path: "/x"},

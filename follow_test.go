@@ -404,3 +404,18 @@ func TestFollow_YieldsMeetingOfTheSameSecond(t *testing.T) {
 		require.Contains(t, follow(t, srv, c, time.Hour, &minutes.FollowOptions{Since: since}).results, "Weekly")
 	})
 }
+
+// A key that is rejected when the minutes are fetched ends Follow, like one that is rejected by a poll.
+func TestFollow_EndsIfTheMinutesRejectTheKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		testkit.Uploaded(t, testkit.Client(srv), "Weekly")
+		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes}, minutestest.Refuse(minutes.ErrUnauthenticated))
+		began := time.Now()
+		got := follow(t, srv, direct(srv), time.Hour, nil)
+		require.True(t, minutes.KeyRejected(got.end), "%v", got.end)
+		require.Empty(t, got.results)
+		require.Less(t, time.Since(began), 2*time.Minute)
+	})
+}

@@ -62,6 +62,29 @@ func TestAttempt_ReadsResponseUpToLimit(t *testing.T) {
 	require.Equal(t, "12345", string(resp.Body))
 }
 
+// Even a body that was not read to its end is closed, because otherwise it would keep its connection.
+func TestAttempt_ClosesBodyOverLimit(t *testing.T) {
+	t.Parallel()
+	body := &closing{Reader: testbase.ReaderFunc(func(p []byte) (int, error) { return len(p), nil })}
+	c := newClient(testbase.RoundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Body: body}, nil
+	}))
+	_, err := c.Do(t.Context(), get)
+	require.NoError(t, err)
+	require.True(t, body.closed)
+}
+
+// closing is a body that knows whether it is closed.
+type closing struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closing) Close() error {
+	c.closed = true
+	return nil
+}
+
 func TestAttempt_ToleratesCarelessTransports(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -73,3 +73,16 @@ func TestMask_Err(t *testing.T) {
 	require.EqualError(t, clean, "lost ***: EOF")
 	assert.NotContains(t, fmt.Sprintf("%v %+v %#v", clean, clean, clean), apiKey)
 }
+
+// An error may quote only a part of an upload URL, so each part that could be a secret is masked by itself.
+func TestQuerySecrets_AreMaskedOneByOne(t *testing.T) {
+	t.Parallel()
+	const id, signature = "AKIAIOSFODNN7EXAMPLE", "feedfacecafebeef0123456789abcdef"
+	u, err := url.Parse("https://x/k?X-Amz-Credential=" + id + "%2F20261120%2Fs3&X-Amz-Expires=900&X-Amz-Signature=" + signature)
+	require.NoError(t, err)
+	mask := NewMask(QuerySecrets(u)...)
+	for _, secret := range []string{u.RawQuery, id, id + "/20261120/s3", signature} {
+		assert.Equal(t, "x *** y", mask.Text("x "+secret+" y"))
+	}
+	assert.Equal(t, "900", mask.Text("900"))
+}
