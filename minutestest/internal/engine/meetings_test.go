@@ -77,7 +77,7 @@ func TestCreate_RejectsInvalidMeetings(t *testing.T) {
 		r := s.do("ci", "POST /v1/meetings", body)
 		got := fmt.Sprint(r.Code)
 		if r.Code != 201 {
-			got += " " + string(r.x.Code)
+			got += " " + r.x.Code
 		}
 		if r.Code == 400 {
 			got += " " + fmt.Sprint(r.detail("fields"))
