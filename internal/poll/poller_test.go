@@ -98,6 +98,9 @@ func TestPoller_EndsWaitsByTheKindOfAFailure(t *testing.T) {
 				require.ErrorIs(t, final, err)
 				assert.GreaterOrEqual(t, after, c.after[0])
 				assert.LessOrEqual(t, after, c.after[1])
+				polls := len(s.gets)
+				time.Sleep(time.Hour)
+				assert.Len(t, s.gets, polls, "nobody waits any more")
 			})
 		})
 	}
