@@ -264,8 +264,8 @@ type StorageError struct {
 	RetryAfter time.Duration
 	MeetingID  string // of the upload
 	Host       string // of storage
-	// Err is why the last attempt got no response, or why no other one followed: an error of the network,
-	// of the context, or of the API. It is nil if the last response ended the upload.
+	// Err is what ended the upload, apart from the last response of storage: an error of the network, of
+	// the context, or of the API. It is nil if that response alone ended the upload.
 	Err error
 }
 
