@@ -35,11 +35,11 @@ type Client struct {
 	Usage      *UsageService      // the remaining quota
 }
 
-// New returns a Client for the service at baseURL, which is the address before "/v1" and may have a path,
-// and makes no request. Because each request contains the API key, baseURL must use https, except on
-// localhost, 127.0.0.0/8 and ::1. For the same reason, the Client sends the key only to the host of
-// baseURL, and follows no redirect. If a parameter or an option cannot be used, New returns a *ParamError
-// that names it. In a test with testing/synctest, call New inside the bubble.
+// New returns a Client for the service at baseURL, which is the address before "/v1" and may have a path.
+// It makes no request, so a wrong key only shows later. Because each request contains the API key, baseURL
+// must use https, except on localhost, 127.0.0.0/8 and ::1. For the same reason, the Client sends the key
+// only to the host of baseURL, and follows no redirect. If a parameter or an option cannot be used, New
+// returns a *ParamError that names it. In a test with testing/synctest, call New inside the bubble.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	return newClient("baseURL", baseURL, "apiKey", apiKey, opts)
 }

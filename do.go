@@ -59,8 +59,8 @@ type responseKey struct{}
 // receives. When the call returns, resp has the last one, even if the call failed, or is unchanged if there
 // was none. Use resp for one call at a time, because calls do not lock it.
 //
-// WaitAll, ProcessAll and Follow never fill resp, because their requests run concurrently, and neither do
-// the requests that many waits share.
+// WaitAll, ProcessAll and Follow never fill resp, because their requests run concurrently, and neither does
+// any poll, because many waits share it.
 func ContextWithResponse(ctx context.Context, resp *Response) context.Context {
 	return context.WithValue(ctx, responseKey{}, resp)
 }
@@ -86,8 +86,8 @@ func headerOf(ctx context.Context) http.Header {
 
 // Do makes a request to an endpoint that this package does not cover, with the same authentication, rate
 // limit and errors as every other call. If out is not nil, Do decodes the response into out, which must be
-// a pointer. To read fields that a type of this package lacks, embed the type in a struct (see the
-// example).
+// a pointer. To read fields that a type of this package lacks, embed the type in the struct of out (see the
+// example), or call the method that returns it with [ContextWithResponse], which keeps the method's checks.
 //
 // A GET, or a request with Request.Idempotent, is retried after every failure that [WithMaxRetries] lists.
 // Any other request is retried only after a 429, or if there was no connection, because otherwise the

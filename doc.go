@@ -19,10 +19,10 @@
 //
 // # Waiting
 //
-// The service sends no events, so the Client polls: a poll is a GET of one meeting. All waits of a Client
-// together poll a meeting at most once in thirty seconds, because the service asks for that interval. Only
-// the first poll after an upload, or after a request for an upload URL, may come earlier. A 429, a 5xx or a
-// lost connection never ends a wait, so set a deadline on the context.
+// The service sends no events, so the Client polls: a poll is a GET of one meeting; a list page is none.
+// All waits of a Client together poll a meeting at most once in thirty seconds, because the service asks
+// for that interval. Only the first poll after this Client uploaded, or requested an upload URL, may be
+// earlier. A 429, a 5xx (even a proxy's) or a lost connection never ends a wait, so set a deadline on ctx.
 //
 // # Errors
 //
@@ -38,8 +38,8 @@
 //
 //   - [ErrRateLimited], [ErrInternal], [ErrInsufficientScope], and the codes for which [KeyRejected] is
 //     true.
-//   - An *Error without a Code, if the service sent no response, or no valid one. It wraps the error of the
-//     context or of the network.
+//   - An *Error without a Code, if the service sent no response, or no valid one. Without any response, it
+//     wraps the error of the context or of the network.
 //   - A *ParamError for an unusable id, or a required parameter that is nil.
 //
 // No error, attempt, log or printed value contains the API key or a presigned URL's query.

@@ -74,8 +74,8 @@ const (
 	ScopeMinutesRead    Scope = "minutes:read"
 )
 
-// ErrRateLimited matches every 429. This package defines it, not the service, because a 429 has no code:
-// the service's edge sends it.
+// ErrRateLimited matches every 429, and a request that the Client did not send because of one. This package
+// defines it, because a 429 comes from the service's edge, which sends no code.
 const ErrRateLimited ErrorCode = "RATE_LIMITED"
 
 // Error is what every API call that fails returns, and [errors.As] finds it. Compare its code with
@@ -84,10 +84,10 @@ const ErrRateLimited ErrorCode = "RATE_LIMITED"
 // The fields describe the last response, whichever attempt received it. So after a 429 and then a lost
 // connection, StatusCode is 429 and Err is not nil: the last attempt may have taken effect.
 type Error struct {
-	StatusCode int // of the last response; 0 if there was none, or after a list without the meeting (FindByExternalID)
+	StatusCode int // of the last response; 0 if there was none, or if FindByExternalID found no meeting
 	// Code is the service's code (section 7), as sent, or empty if the response did not come from the
-	// service. It is ErrRateLimited for a 429 without a code, as all are in the API reference, and for a
-	// request that the Client did not send because of an earlier 429.
+	// service. It is ErrRateLimited for a 429 without a code (the API reference describes no other), and
+	// for a request that the Client did not send because of an earlier 429.
 	Code      ErrorCode
 	Message   string // for people; if the response does not match the API reference, it says why
 	RequestID string // for support requests
@@ -100,8 +100,8 @@ type Error struct {
 	Operation    Operation // the operation that was called
 	Method, Path string    // of the request; Path has no query
 	Scope        Scope     // after ErrInsufficientScope, the scope that the operation needs
-	// Err is why the last attempt got no whole response, or why another one did not follow: an error of
-	// the network or of the context. It is nil if the last response ended the call.
+	// Err is why the last attempt got no whole response, or why the Client did not retry: an error of the
+	// network or of the context. It is nil if the last response ended the call.
 	Err error
 }
 
@@ -168,7 +168,7 @@ func (e *Error) Is(target error) bool {
 // Unwrap returns Err, so errors.Is(err, context.Canceled) is true if you canceled the context.
 func (e *Error) Unwrap() error { return e.Err }
 
-// GoString keeps what Err may hold, such as the request of a transport, out of %#v.
+// GoString keeps secrets in Err, such as a transport's request, out of %#v.
 func (e *Error) GoString() string { return "&minutes.Error{" + e.Error() + "}" }
 
 // ParamError reports a parameter that the Client cannot send, such as a nil pointer, an empty id or a
@@ -225,8 +225,9 @@ func (e *MeetingFailedError) Error() string {
 }
 
 // WaitError reports a wait that ended without a result. Either ctx is done, the meeting is gone or has no
-// audio, the service rejected the key or a request, or no valid response came for ten minutes. If polls
-// were failing when ctx was done, errors.As also finds the *Error of the last one.
+// audio, the service rejected the key or a request, or a failure such as an untrusted certificate lasted
+// for ten minutes (see Wait). If polls were failing when ctx was done, errors.As also finds the last
+// *Error.
 type WaitError struct {
 	MeetingID string   // empty if Err ended a whole WaitAll, ProcessAll or Follow
 	Meeting   *Meeting // from the last poll or call; nil if there was none
@@ -263,8 +264,8 @@ type StorageError struct {
 	RetryAfter time.Duration
 	MeetingID  string // of the upload
 	Host       string // of storage
-	// Err is what ended the upload if it was not the last response: an error of the network, of the
-	// context, or of the API. It may be nil.
+	// Err is what ended the upload, apart from the last response of storage: an error of the network, of
+	// the context, or of the API. It is nil if that response alone ended the upload.
 	Err error
 }
 
@@ -281,25 +282,25 @@ func (e *StorageError) Error() string {
 // Unwrap returns Err, so [errors.Is] finds, for example, context.Canceled.
 func (e *StorageError) Unwrap() error { return e.Err }
 
-// GoString keeps what Err may hold, such as the presigned URL, out of %#v.
+// GoString keeps secrets in Err, such as the presigned URL, out of %#v.
 func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.Error() + "}" }
 
-// Retryable reports whether the same call may succeed later, without anybody's help. It returns true for
-// each of these errors, even if err wraps or joins it:
+// Retryable reports whether the same call may succeed later, although you change nothing. It returns true
+// for each of these errors, even if err wraps or joins it:
 //
 //   - a 429, a 408 or a 5xx from the service;
 //   - an API request that got no response, and a 2xx that does not match the API reference;
-//   - an upload after which storage may accept the recording later;
+//   - a *StorageError that may not recur, such as a 503 or an expired upload URL;
 //   - minutes or a transcript that are not ready (section 3);
-//   - [ErrNoAudio], because a later Resume uploads the recording again;
+//   - [ErrNoAudio], because the recording may still be uploaded, as Resume with a source does;
 //   - the context's deadline, because the next call may have a later one.
 //
 // Retryable returns false for everything else, such as a meeting that failed, an unusable recording or a
-// rejected key, and also for a canceled context and a TLS failure. All of this is assumed, except for the
-// 429, the 500, and what is not ready.
+// rejected key, and also for a canceled context and a TLS failure. Of all this, the API reference mentions
+// only the 429, the 500 and what is not ready; the rest is assumed.
 //
-// The failed call may have taken effect, so the next one could take effect again. Reads, Resume, and
-// with an ExternalID Create and Process are safe to repeat.
+// The failed call may have taken effect, so the next one could take effect again. Safe to repeat are reads,
+// Resume, and, with an ExternalID, Create and Process.
 func Retryable(err error) bool {
 	if errors.Is(err, context.Canceled) || rest.Permanent(err) || KeyRejected(err) {
 		return false
@@ -337,9 +338,9 @@ func RetryAfter(err error) (d time.Duration, ok bool) {
 }
 
 // KeyRejected reports whether the service rejected the API key, or the organisation as a whole, so that
-// other calls with this key will fail as well until someone fixes that. It is true for a 401, and for the
-// codes of 403 that concern neither one operation nor one meeting (section 7). It is false for
-// ErrInsufficientScope, after which operations with other scopes still work.
+// other calls with this key will fail as well until someone fixes that. It is true for a 401, and for each
+// code of a 403 in section 7 except ErrInsufficientScope and ErrForbidden, after which other operations or
+// meetings still work. An unknown code does not count.
 func KeyRejected(err error) bool {
 	for part := range parts(err) {
 		e, ok := part.(*Error)

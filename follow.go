@@ -13,13 +13,14 @@ import (
 // FollowOptions configures [MeetingsService.Follow]. A nil pointer or a zero field selects the
 // default.
 type FollowOptions struct {
-	// Since is the creation time of the oldest meetings to yield. The default is two minutes before
-	// the call, because the service's clock may be behind. For a program that restarts, set Since to a
-	// time that covers its longest outage, such as a week ago, and set Skip.
+	// Since is compared with Meeting.CreatedAt, and Follow leaves out older meetings. The default is two
+	// minutes before the call, because the service's clock may be behind. For a program that restarts,
+	// set Since to a time that covers its longest outage, such as a week ago, and set Skip.
 	Since time.Time
 	// Skip reports whether Follow leaves out a meeting, for example because an earlier run handled it.
-	// Follow calls Skip on the goroutine of the loop: once for a meeting, and again before it yields a
-	// meeting a second time. If Skip is nil, Follow leaves out none.
+	// Follow calls Skip on the goroutine of the loop when it finds a meeting, and not again before it
+	// yields the meeting, maybe hours later. Ten minutes after an error that may pass, it asks again
+	// before it retries. If Skip is nil, Follow leaves out none.
 	Skip func(*Meeting) bool
 	// Until is the status at which Follow yields a meeting (default StatusMinutesReady). With an
 	// earlier status, Follow fetches no minutes.
@@ -40,10 +41,10 @@ type FollowOptions struct {
 // request for the list. That the list is ordered by creation is assumed, because section 4.2 only says
 // "newest first".
 //
-//   - Follow stores nothing, so the next run yields the same meetings again. Store the ids of those that
-//     you have handled, and let Skip look them up.
-//   - Follow finds a new meeting within half a minute, or later if the Client waits for many hundreds of
-//     meetings. It polls a meeting without audio less often the older the meeting is.
+//   - Follow stores nothing, so the next run, and every other process that follows, yields the same
+//     meetings again. Store the ids of those that you have handled, and let Skip look them up.
+//   - Follow finds a new meeting within half a minute, or later if more than about 300 meetings need polls
+//     of their own. It polls a meeting without audio at most once in a thirtieth of the meeting's age.
 //   - While the body of the loop runs, Follow goes on polling.
 //   - If the list cannot be read, Follow logs a warning and tries again.
 //
@@ -54,8 +55,9 @@ type FollowOptions struct {
 //   - *[MeetingFailedError]: the meeting reached a failure status.
 //   - *[WaitError] with [ErrNoAudio]: the meeting has no audio after AudioTimeout.
 //   - *[WaitError] with an *[Error]: the service rejected the request for the meeting, its minutes or its
-//     transcript, or sent no valid response for ten minutes. This may pass, so Follow asks Skip again after
-//     ten minutes and then tries again. Without Skip, it does not.
+//     transcript, or a failure such as an untrusted certificate lasted for ten minutes. This may pass, even
+//     if [Retryable] is false, so do not mark the meeting as handled: if Skip is set, Follow asks it again
+//     after ten minutes and tries again.
 //
 // A nil Result ends Follow. The error is a *[WaitError] if ctx is done or the service rejected the key or
 // the request for the list, and a *[ParamError] if an option is invalid.

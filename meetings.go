@@ -197,9 +197,9 @@ type Turn struct {
 // label finds the beginning of a turn, with the brackets and stars around the label.
 var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(<{*]*(spk_[0-9]+)[])>}*]*:[])>}*:]*`)
 
-// Turns splits the transcript into turns, in order. A turn begins with a label, spk_<n>, at the beginning
-// of a line, or before a colon. The label may be in brackets or between stars. All of this is assumed,
-// because section 2.7 only shows the labels.
+// Turns splits the transcript into turns, in order. A label, spk_<n>, begins a turn if it begins a line, or
+// if a colon follows it. The label may be in brackets or between stars. All of this is assumed, because
+// section 2.7 only shows the labels.
 func (t *Transcript) Turns() iter.Seq[Turn] {
 	transcript := t.Text
 	return func(yield func(Turn) bool) {
@@ -238,7 +238,9 @@ func (t UploadTarget) LogValue() slog.Value { return slog.StringValue(fmt.Sprint
 // PresignedURL is a URL whose query is a credential, so everyone who has the whole URL can upload. To keep
 // it out of logs, the packages fmt and slog show it without its query, and encoding/json refuses to write
 // it. Only Reveal returns the whole URL.
-type PresignedURL struct{ whole *string } // a pointer, because fmt prints no pointer's target in a field
+type PresignedURL struct {
+	whole *string // a pointer, because fmt prints no pointer's target in a field
+}
 
 // Reveal returns the whole URL, which is a secret, or "" if there is none.
 func (u PresignedURL) Reveal() string {
@@ -277,7 +279,7 @@ func (u *PresignedURL) UnmarshalText(text []byte) error {
 }
 
 // MeetingCreateParams describes a meeting for Create and Process. Title and Date are required. An empty
-// field is not sent, so the service chooses its default.
+// field, other than Title, is not sent, so the service chooses its default.
 type MeetingCreateParams struct {
 	Title string `json:"title"`          // 1 to 300 characters
 	Date  string `json:"date,omitempty"` // YYYY-MM-DD; see DateOf
@@ -303,8 +305,8 @@ type MeetingUpdateParams struct {
 	ProjectID *string `json:"project_id,omitempty"` // "" takes the meeting out of its project
 }
 
-// MeetingListParams selects the meetings of a list, which has all of them if every field is zero. Assumed:
-// the list is ordered by CreatedAt, and not by Date.
+// MeetingListParams selects the meetings of a list; the zero value selects all. Assumed: the list is
+// ordered by CreatedAt, and not by Date.
 type MeetingListParams struct {
 	Limit      int    `url:"limit,omitempty"`       // meetings per page, 1 to 50; 0 means 25 for List and 50 for All
 	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the previous page
@@ -314,8 +316,8 @@ type MeetingListParams struct {
 }
 
 // Create creates a meeting, and needs the scope meetings:write. If a meeting with the same ExternalID
-// exists, Create returns that meeting unchanged, and created is false. This also happens if a retry finds
-// the meeting that the first attempt created, because its response was lost.
+// exists, Create returns that meeting unchanged, and created is false. So created is also false if the
+// first attempt created the meeting, but its response was lost and a retry found the meeting.
 //
 // Errors:
 //   - [ErrInvalidRequest]: Details["fields"] lists the invalid fields.
@@ -353,7 +355,8 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 }
 
 // FindByExternalID returns the meeting whose ExternalID is externalID, and needs the scope meetings:read.
-// externalID may have white space around it, because the service may trim an ExternalID (assumed).
+// It sends externalID unchanged, and accepts a meeting with exactly this ExternalID, or with this one
+// without white space around it, because the service may trim an ExternalID (assumed).
 //
 // Errors: [ErrInvalidExternalID], [ErrNotFound] (no such meeting that the key can see; its StatusCode is 0,
 // because the service sent a 200 with a list).

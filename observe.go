@@ -23,8 +23,8 @@ const (
 type AttemptInfo struct {
 	Operation Operation // OpUpload for the PUT to storage
 	MeetingID string    // empty if the path has no meeting
-	Number    int       // number of the attempt in its call, from 1; an upload counts across upload URLs
-	Poll      bool      // the request was made for waits, so the context is not the caller's
+	Number    int       // number of the attempt in its call, from 1; a new upload URL does not restart it
+	Poll      bool      // the request is a poll or a list page for waits, so its context is not that of a call
 }
 
 // Attempt describes one finished attempt, of an API call, of a request for waits, or of an upload. It
@@ -46,7 +46,7 @@ type Attempt struct {
 	// the Client may poll the meeting first, and find that the audio has arrived.
 	WillRetry bool
 	RetryIn   time.Duration // the longest wait before the next attempt; 0 without a retry
-	Pause     time.Duration // of all API requests: a 429 to this attempt started or extended it; else 0
+	Pause     time.Duration // of all API requests, if this attempt's 429 started or extended the pause; else 0
 }
 
 // AttemptFromContext tells your own transport what an attempt is for, from the context of its request. If

@@ -53,10 +53,10 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 //   - hc.Timeout limits one attempt of an API call, but no upload. If it is 0, an attempt may take 30
 //     seconds.
 //   - If hc.Transport is an [http.Transport], for example with your own proxy or certificate authority, the
-//     Client uses clones of it: with HTTP/2 pings for API calls, because a dead connection is noticed only
-//     by them, and with HTTP/1.1 for uploads, because they are slow over HTTP/2.
-//   - The Client uses any other transport as it is. It should set HTTP2.SendPingTimeout, and should have an
-//     ExpectContinueTimeout, without which a rejected upload may show no reason.
+//     Client uses clones of it: with HTTP/2 pings for API calls, because without them it would go on using
+//     a dead connection, and with HTTP/1.1 for uploads, because they are slow over HTTP/2.
+//   - The Client uses any other transport as it is. If yours wraps an [http.Transport], set
+//     HTTP2.SendPingTimeout on that, and ExpectContinueTimeout, or a rejected upload may show no reason.
 //   - If the transport records URLs, give uploads another one, because the presigned URL of an upload is a
 //     credential.
 //
@@ -79,8 +79,8 @@ func WithStorageHTTPClient(hc *http.Client) Option {
 
 // WithObserver calls observe after each attempt, with the context of the call. Attempts that waits share
 // belong to no call, so their context has no deadline and none of your values. The Client calls observe on
-// many goroutines at once, and requests wait until observe returns, so let it return quickly. It may use
-// the Client. If you add several observers, the Client calls all of them in order.
+// many goroutines at once, and each request waits until observe has returned, so let it return quickly. It
+// may use the Client. If you add several observers, the Client calls all of them in order.
 func WithObserver(observe func(context.Context, Attempt)) Option {
 	return option("WithObserver", observe != nil, "must not be nil",
 		func(c *core) { c.observers = append(c.observers, observe) })
@@ -112,7 +112,7 @@ func WithUserAgent(product string) Option {
 // The Client retries an API call only if the retry is safe:
 //
 //   - After a 429: every request. Before the retry, the Client pauses all API requests.
-//   - If there was no connection: every request, except after a TLS failure or a 4xx of a proxy.
+//   - If there was no connection: every request, except after a TLS failure or a proxy's 4xx to a CONNECT.
 //   - After a lost connection, a timeout, or a 500, 502, 503 or 504: GET, PUT, DELETE, the request for an
 //     upload URL, and Create with an ExternalID.
 //
@@ -142,8 +142,8 @@ type UploadTimeouts struct {
 }
 
 // WithUploadTimeouts sets when the Client gives up an attempt of an upload, so that nothing that hangs
-// keeps an upload slot for ever. The upload as a whole has no timeout but its context's deadline. If
-// your transport limits its connections, allow no more uploads at a time (see [WithUploadConcurrency]),
+// keeps an upload slot for ever. The upload as a whole has no timeout but its context's deadline. If your
+// transport limits its connections, allow at most as many uploads at a time (see [WithUploadConcurrency]),
 // because Stall includes the wait for a connection.
 func WithUploadTimeouts(t UploadTimeouts) Option {
 	return option("WithUploadTimeouts", t.Stall >= 0 && t.Response >= 0, "must not be negative", func(c *core) {
@@ -152,8 +152,8 @@ func WithUploadTimeouts(t UploadTimeouts) Option {
 }
 
 // WithRateLimit limits the API requests of the Client to perSecond, with bursts of at most burst. Polls and
-// retries count, but uploads to storage do not. The default is 100 requests a second in bursts of 100, and
-// WithRateLimit(0, 0) removes the limit.
+// retries count, but uploads to storage do not. The service publishes no limit, so the default of 100
+// requests a second in bursts of 100 is only this package's choice. WithRateLimit(0, 0) removes it.
 func WithRateLimit(perSecond float64, burst int) Option {
 	none := perSecond == 0 && burst == 0
 	ok := none || perSecond > 0 && !math.IsInf(perSecond, 0) && burst >= 1
@@ -168,8 +168,8 @@ var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.Met
 const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 
 // WithRoute overrides an assumed route, for a service that has the operation at another address. path
-// follows the base URL and begins with a slash; for OpMeetingsTranscript, it contains {meeting_id} once.
-// The Client retries the operation as before, even if the new method is another one.
+// follows the base URL and begins with a slash; for OpMeetingsTranscript, it contains {meeting_id} once. A
+// new method does not change the retries, so a Replace that you move to POST is retried like a PUT.
 func WithRoute(op Operation, method, path string) Option {
 	return Option{func(c *core) error {
 		at := slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })

@@ -33,11 +33,11 @@ func (o *ProcessOptions) checked() (ProcessOptions, error) {
 	return opts, err
 }
 
-// Result is what a call has for one meeting, or with an error, what it got before that.
+// Result is what a call got for one meeting, up to the error if there was one.
 type Result struct {
 	MeetingID  string               // set as soon as there is a meeting; if Create failed, Params identifies the job
 	Meeting    *Meeting             // last snapshot; nil if no response showed the meeting
-	Created    bool                 // the service created the meeting for this call; see Create
+	Created    bool                 // as Create returned it, so false does not prove that the meeting is older
 	Params     *MeetingCreateParams // of Process or Job; otherwise nil
 	Minutes    *Minutes             // nil if Until is an earlier status
 	Transcript *Transcript          // nil without the option Transcript

@@ -19,8 +19,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
-// MaxRecordingSize is the largest size of a recording that this package uploads, in bytes (1 GiB), because
-// the service rejects most files over one gigabyte (section 8).
+// MaxRecordingSize is the largest size of a recording that this package uploads, in bytes (1 GiB). The
+// service rejects most recordings of over one gigabyte, which is less (section 8).
 const MaxRecordingSize = 1 << 30
 
 // Source opens a recording for one upload. Use [FromFile], [FromReader] or [FromReaderAt], or write your

@@ -19,9 +19,9 @@ import (
 // UploadOptions configures an upload. A nil pointer or a zero field selects the default.
 type UploadOptions struct {
 	// Progress is called with the number of bytes passed to the network, and with the size of the
-	// recording. Within an attempt, sent only grows; the next attempt starts from 0 again. Progress
-	// runs on another goroutine, but never after Upload has returned. The upload waits for each call, so
-	// a slow Progress makes it slower.
+	// recording. Within an attempt, sent only grows; the next attempt starts from 0 again. Progress runs
+	// on another goroutine, and no call of it begins after Upload has returned. The upload waits for each
+	// call, so a slow Progress makes it slower.
 	Progress func(sent, total int64)
 }
 
@@ -32,8 +32,8 @@ type UploadOptions struct {
 //   - Upload waits for an upload slot (see [WithUploadConcurrency]) before it opens the recording, which it
 //     closes at the end.
 //   - Upload has no overall timeout, so set a deadline on ctx; [WithUploadTimeouts] limits an attempt.
-//   - Unless retries are switched off, Upload retries failed attempts for at least a minute, so a short
-//     outage ends no upload.
+//   - Upload retries failed attempts for at least a minute, so a short outage ends no upload. Only
+//     WithMaxRetries(0) switches this off, and a low limit does not shorten it.
 //   - If a response is lost, Upload polls the meeting, and returns nil if the audio has arrived.
 //   - When ctx is done, Upload returns promptly, even if source, Recording.Audio or Progress blocks. Only
 //     the blocked call may then still be running.

@@ -71,7 +71,7 @@ func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 }
 
 // Replace replaces the whole vocabulary with terms, so an empty or nil list clears it. Method, path and the
-// scope meetings:write are assumed (see [WithRoute]), and that terms which stay keep their variants.
+// scope meetings:write are assumed (see [WithRoute]), and so is that a term which stays keeps its variants.
 //
 // Errors: [ErrInvalidRequest], also for more than Vocabulary.MaxTerms terms (assumed).
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
@@ -81,8 +81,8 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 }
 
 // Add adds one term; for many, [VocabularyService.Replace] is quicker, because it needs only one request.
-// The Client does not retry an Add that may have taken effect, but you can. Method, path and the scope
-// meetings:write are assumed (see [WithRoute]), and that adding an existing term is a no-op.
+// Adding an existing term changes nothing (assumed), so you can repeat an Add, although the Client does not
+// if it may have taken effect. Method, path and the scope meetings:write are assumed (see [WithRoute]).
 //
 // Errors: [ErrInvalidRequest], also if the vocabulary is full (assumed).
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {

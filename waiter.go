@@ -40,7 +40,7 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 
 // Wait waits until a meeting reaches minutes_ready, or WaitOptions.Until, and returns the meeting. It needs
 // the scope meetings:read. Wait has no overall timeout, because a recording may take hours, so set a
-// deadline on ctx. A 429, a 5xx or a lost connection never ends a wait.
+// deadline on ctx: a 429, a 5xx (even a proxy's) or a lost connection never ends a wait.
 //
 // All waits of a Client share one poller. It polls a meeting at most once in thirty seconds (section 6), or
 // less often if the service asks for that with Cache-Control. If a response has shown the meeting in the
@@ -51,8 +51,8 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 //   - *[WaitError] with the error of ctx, and with the last failure if polls were failing.
 //   - *[WaitError] with [ErrNoAudio], or with an *[Error]: the meeting is gone ([ErrNotFound]), or the
 //     service rejected the key or the request.
-//   - *[WaitError] with the last failure: for ten minutes, no response about the meeting came from the
-//     service itself, for example because a proxy answered or the certificate is not trusted.
+//   - *[WaitError] with the last failure: an untrusted certificate, a 3xx or 4xx that is not the service's,
+//     or a response that does not match the API reference, when nothing better came for ten minutes.
 //   - *[ParamError]: id or an option is invalid.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	o, err := opts.checked()
@@ -69,8 +69,9 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 // WaitForMinutes waits until the minutes are ready, like [MeetingsService.Wait], and returns them in
 // WaitOptions.Format. It needs the scopes meetings:read and minutes:read.
 //
-// Errors: those of Wait, and those of [MeetingsService.Minutes] in a *WaitError. A failure that may pass
-// does not end WaitForMinutes, which asks again after thirty seconds.
+// Errors: those of Wait, and those of [MeetingsService.Minutes] in a *WaitError. But after
+// [ErrMinutesNotReady], or a failure that does not end a Wait either, WaitForMinutes asks again thirty
+// seconds later.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {
 	o := *cmp.Or(opts, new(WaitOptions))
 	o.Until = StatusMinutesReady
@@ -169,13 +170,13 @@ func (c *core) look(ctx context.Context, id string, since time.Time) (*Meeting, 
 // no particular order. If Until is minutes_ready, WaitAll fetches the minutes as well, and with
 // WaitOptions.Transcript the transcript. It needs the scope meetings:read and, for fetches, minutes:read.
 //
-//   - An error of one meeting does not end the other waits. A repeated id is yielded once.
+//   - An error that concerns one meeting does not end the other waits. A repeated id is yielded once.
 //   - WaitAll ranges over ids on another goroutine, so ids may block.
 //   - If you leave the loop, the remaining waits end, but their meetings go on.
 //
-// Each Result has MeetingID, and Meeting if a response has shown it. Errors with a Result concern this
-// meeting only: those of Wait, Minutes and Transcript, and a *[WaitError] with a *[ParamError] for an
-// unusable id.
+// Each Result has MeetingID, and Meeting if a response has shown it. Its error is one of Wait, Minutes or
+// Transcript, or a *[WaitError] with a *[ParamError] for an unusable id. When ctx is done or the service
+// rejects the key, each id that is still pending gets a Result with that error.
 //
 // A nil Result ends the loop, after each id that was read has had its own Result. The error is a
 // *[WaitError] if ctx is done or the service rejected the key (see [KeyRejected]), and a *[ParamError] if
