@@ -58,7 +58,9 @@
 //
 //	srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}}) // nanoseconds
 //
-// A stage of 0 would take the World's default instead. [Server.AdvanceClock] moves the service's time ahead, so that URLs and keys expire.
+// A stage of 0 would mean the World's default instead.
+//
+// [Server.AdvanceClock] moves the service's time ahead, so that URLs and keys expire.
 //
 // # The audit
 //
@@ -91,8 +93,8 @@
 //     are INVALID_SHARED_WITH
 //   - D5: null in a PATCH leaves a field alone, lengths count code points, unknown fields are ignored,
 //     and a malformed body is INVALID_REQUEST
-//   - D6: errors of the key come first, then a 404 for the meeting in the path, a 400 for the body or
-//     query, FORBIDDEN, a 404 for unknown ids in the body (see D25), and at last a 409
+//   - D6: errors of the key come first, then a 404 for the meeting in the path, then a 400 for the body
+//     or query; then come FORBIDDEN, a 404 for unknown ids in the body (see D25), and at last a 409
 //   - D7: a list with external_id accepts neither dates nor a cursor, and is empty if no meeting
 //     matches; a cursor is bound to the filters of its list, and pages neither repeat nor skip a meeting
 //   - D8: a GET of one meeting gets the Cache-Control header "private, max-age=30"
@@ -112,24 +114,24 @@
 //     a term that is there gets a 200
 //   - D16: unknown paths and wrong methods get 404 and 405 in the envelope, EMAIL_TAKEN has details, and
 //     emails ignore case
-//   - D17: only its creator sees a private meeting, and the members in shared_with see a shared one,
-//     too; administrators and integrations can change what they see, other members only what they created
-//   - D18: only keys of active integrations and active members work, 401 comes before 404 and 405, suspended
-//     before expired, and EMAIL_TAKEN before MEMBER_LIMIT_EXCEEDED
+//   - D17: only its creator sees a private meeting, but the members in shared_with see a shared one,
+//     too; administrators and integrations can change the meetings they see, and other members only
+//     those they created
+//   - D18: only keys of active integrations and active members work, 401 comes before 404 and 405,
+//     suspended before expired, and EMAIL_TAKEN before MEMBER_LIMIT_EXCEEDED
 //   - D19: an empty string counts as absent except in external_id, date and limit, texts are trimmed,
 //     and invalid UTF-8 is INVALID_REQUEST
 //   - D20: duplicates in lists count once, shared_with is always checked, archived projects get a 404,
-//     and terms that a
-//     replacement keeps also keep their variants
+//     and terms that are kept by a replacement keep their variants
 //   - D21: HEAD works like GET, a 405 has Allow, a trailing slash makes another path, a body over 1 MiB
 //     gets a 413, and responses are JSON with a Content-Type
 //   - D22: an upload URL is rejected if it was changed or the recording has arrived, and a body cut
 //     short leaves the meeting without audio
 //   - D23: the seconds of a recording are set aside when it arrives, and an organisation has 1,000
 //     credits and 360,000 seconds unless set
-//   - D24: lists of meetings begin with the one created last, whatever its date, a cursor works with another limit or key, and an
-//     organisation without templates has tpl_standard
-//   - D25: INVALID_REQUEST wins over specific codes, the 404 for unknown ids in a body comes after
-//     FORBIDDEN and before a 409, deleting an untranscribed meeting gives back its seconds, and a later
+//   - D24: lists of meetings are newest first, by creation and not by date; a cursor works with another
+//     limit or key, and an organisation without templates has tpl_standard
+//   - D25: INVALID_REQUEST wins over specific codes; the 404 for unknown ids in a body comes after
+//     FORBIDDEN and before a 409; deleting an untranscribed meeting gives back its seconds, and a later
 //     title does not change the minutes
 package minutestest

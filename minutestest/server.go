@@ -68,8 +68,8 @@ func WithMinPollInterval(d time.Duration) Option { return func(s *Server) { s.au
 // same ids, cursors and upload URLs on every run. A seed of 0 has no effect.
 //
 // The Server has no jitter, but a Client waits for a random time before it retries and after a 429. Ids
-// of meetings stay the same even then, because they depend only on the order of the creates, whereas
-// timestamps, upload URLs and what a poll finds may differ.
+// of meetings stay the same even then, because they depend only on the order of the creates.
+// Timestamps, upload URLs and what a poll finds may differ.
 func WithSeed(seed uint64) Option { return func(s *Server) { s.seed = seed } }
 
 // WithAudio keeps the bytes of recordings for [Server.Meeting]. Without it, recordings are only hashed

@@ -67,8 +67,7 @@ type (
 	Integration = world.Integration
 	// Project groups meetings. Lists omit an archived project, and no meeting can be added to it.
 	//
-	//	ID, Name  string  // ID begins with prj_; Name "": the id
-	//	Archived  bool
+	//	ID, Name, Archived  string, string, bool  // ID begins with prj_; Name "": the id
 	Project = world.Project
 	// Template determines the form of minutes. The default is the first template with IsDefault or, if
 	// none has it, the first of all.
@@ -112,17 +111,15 @@ type (
 	Script = world.Script
 	// Meeting is everything about one meeting, including what no client can see.
 	//
-	//	ID, Title, Date, Time, ExternalID            string
-	//	Organisation, Creator, ProjectID, TemplateID string        // ids; Creator is a member or integration
-	//	ParticipantIDs, SharedWith                   []string
-	//	Status, Visibility                           minutes.Status, minutes.Visibility
-	//	Reason                                       string        // why it failed, for people
-	//	Held                                         bool          // in Status, by a Script's Hold
-	//	DurationSeconds                              *int          // nil before transcribing
-	//	CreatedAt, UpdatedAt                         time.Time
-	//	History                                      []Transition  // from created on
-	//	Audio                                        *Audio        // nil: it has not arrived
-	//	Transcript, Markdown, HTML                   string        // "": not written yet
+	//	ID, Title, Date, Time, ExternalID             string
+	//	Organisation, Creator, ProjectID, TemplateID  string        // ids; Creator is a member or integration
+	//	ParticipantIDs, SharedWith                    []string
+	//	Status, Visibility                            minutes.Status, minutes.Visibility
+	//	Reason                                        string        // why it failed, for people
+	//	Held, DurationSeconds                         bool, *int    // held by a Script; nil unless the API shows it
+	//	CreatedAt, UpdatedAt                          time.Time
+	//	History, Audio                                []Transition, *Audio  // Audio nil: it has not arrived
+	//	Transcript, Markdown, HTML                    string        // "": not written yet
 	Meeting = world.Meeting
 	// Transition is a change of a meeting's status.
 	//
