@@ -247,31 +247,32 @@ const MinPollInterval = 30 * time.Second
 // again is a new one. Requests through [Server.HTTPClient], [Server.Listen] or [Server.Handler] are told
 // apart only by their key, because a connection does not show which process made it.
 //
-// With such a shared key, several workers may be one client. The audit therefore adds a worker to a
-// meeting whenever a create returns a meeting that existed, as Process gets it with an ExternalID. So it
+// With such a shared key, several workers may be one client. The audit therefore allows one more poller
+// of a meeting each time a create returns it although it existed, as in Process with an ExternalID. So it
 // never reports Process, neither in two workers at once nor in the one that continues after another was
 // killed.
 type ViolationKind string
 
 const (
 	// ViolationPoll: a client polled a meeting again within [MinPollInterval], and both GETs found the
-	// same unfinished status. An upload or a request for an upload URL permits one more GET at once,
-	// whoever sent it. List pages and the responses of creates and updates are no polls, so they neither
+	// same unfinished status. An upload of its recording or a request for its upload URL, by any client,
+	// permits each client one more GET at once. List pages and the responses of creates and updates are no polls, so they neither
 	// cause nor excuse a violation.
 	//
 	// Your program's own Get just before a Wait counts as a poll, so use WaitOptions.OnStatus instead. A
-	// false positive is possible only if two processes share a key over a socket and one of them
-	// continues with Resume or Wait, because nothing shows that this is another worker. Give each
-	// process its own key.
+	// false positive is possible only if two processes share a key over a socket and both wait for one
+	// meeting, one of them with Resume, Wait, WaitAll or Follow, because nothing shows that this is
+	// another worker. Give each process its own key.
 	ViolationPoll ViolationKind = "poll"
 	// ViolationCredential: an Authorization header was sent to storage, which must not see the key. It
 	// is never a false positive.
 	ViolationCredential ViolationKind = "credential"
 	// ViolationRepeat: a client sent the same create of a meeting, member or project again, although the
 	// first one may have taken effect, because it got a 5xx or no complete response. Creates with an
-	// external_id are safe to repeat, and so are all other requests. A list page of the same kind in
-	// between excuses the create, because the client could see what exists. It may be a false positive
-	// if you want two of the same, such as two members of one name.
+	// external_id are safe to repeat, and so are all other requests. If the client has read a page of that
+	// list (of meetings, members or projects) in between, it may create again, because it could see
+	// whether the first create took effect. It may be a false positive if you want two of the same, such
+	// as two members of one name.
 	ViolationRepeat ViolationKind = "repeat"
 	// ViolationUploadURL: a client requested an upload URL for a meeting that has its audio, although
 	// the service had already rejected two such requests for that reason. A poll that shows the meeting
@@ -282,9 +283,9 @@ const (
 	// that claimed a Content-Encoding. It is never a false positive, although the fake reads the body
 	// anyway.
 	ViolationContentType ViolationKind = "content_type"
-	// ViolationOpenBody: a client had neither read a response to its end nor closed it a tenth of a
-	// second after the Server was closed. Only in-memory clients are watched. It may be a false positive
-	// if the program still works when its test ends.
+	// ViolationOpenBody: when the Server closed, a client had a response that it had neither read to its
+	// end nor closed, and did neither within a tenth of a second. Only in-memory clients are watched. It
+	// may be a false positive if the program still works when its test ends.
 	ViolationOpenBody ViolationKind = "open_body"
 )
 

@@ -37,8 +37,9 @@ import (
 //	{"kind":"drip","over":"5s"}
 //
 // Every kind takes "delay", and every kind but reset_upload and slow_upload takes "after_effect". The
-// kinds that replace the response take "header", and "retry_after" for short. [Call] and the faults of
-// the connection have no JSON, because they work only in the test's own process.
+// kinds that replace the response (rate_limit, refuse, refuse_upload and respond) also take "header",
+// and "retry_after", which sets that one header. JSON cannot express [Call], [BadCertificate],
+// [ConnectionRefused] and [NoSuchHost], because they work only in the test's own process.
 type Fault struct {
 	form faultForm
 	call func(Request) // of kindCall
@@ -187,12 +188,16 @@ func (f Fault) dialError(host string) error {
 }
 
 // Call calls f when the request arrives, and then handles the request; with [Fault.AfterEffect] it calls
-// f after that, before the response is sent. f can revoke the key, inject another fault, or do anything
-// else that the function of [WithLog] may do. The Request has only the fields that are known by then.
+// f after that, before the response is sent. The Request has only the fields that are known by then. f
+// may call any method of the Server except Close, for example to revoke the key or to inject another
+// fault, and may send requests itself.
 //
 // If f cancels the client's own context, the client seems to have crashed: the request is not handled
-// or, after effect, its response is lost. f may call t.Fatal. If it panics, the program crashes, because
-// f runs on the goroutine that serves the request and net/http must not hide the panic.
+// or, with AfterEffect, its response is lost.
+//
+// f runs on the goroutine that serves the request. It may call t.Fatal, which fails the test and breaks
+// this connection, but the test's own goroutine continues. A panic in f crashes the program, because
+// net/http would otherwise hide it.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Call(func(minutestest.Request) {
 //		srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })
@@ -205,7 +210,8 @@ func BadGateway() Fault {
 }
 
 // Truncate handles the request, but ends the connection after n bytes of the response's body. It always
-// cuts at least one byte, although Content-Length announces the whole body.
+// cuts at least one byte of what Content-Length announces, so reading it ends with io.ErrUnexpectedEOF.
+// A response without a body is lost.
 func Truncate(n int64) Fault {
 	return Fault{form: faultForm{Kind: kindTruncate, Bytes: n, AfterEffect: true}}
 }
@@ -215,7 +221,7 @@ func Drip(d time.Duration) Fault {
 	return Fault{form: faultForm{Kind: kindDrip, Over: world.Duration(d), AfterEffect: true}}
 }
 
-// Delayed returns f with a wait of d before it takes place. If f comes after effect, the request is
+// Delayed returns f with a wait of d before it takes place. With [Fault.AfterEffect], the request is
 // handled before the wait.
 func (f Fault) Delayed(d time.Duration) Fault { f.form.Delay = world.Duration(d); return f }
 

@@ -29,12 +29,12 @@ type Match struct {
 	Operation  minutes.Operation `json:"operation,omitempty"`
 	Key        string            `json:"key,omitempty"`         // the secret of the API key; uploads never match, because they carry none
 	MeetingID  string            `json:"meeting_id,omitempty"`  // in the path, uploads included
-	ExternalID string            `json:"external_id,omitempty"` // of that meeting, of the one to create, or in the query of a list
-	Title      string            `json:"title,omitempty"`       // of that meeting, or of the one to create
+	ExternalID string            `json:"external_id,omitempty"` // of the meeting in the path, of the one to create, or that a list asks for
+	Title      string            `json:"title,omitempty"`       // of the meeting in the path, or of the one to create
 	Path       string            `json:"path,omitempty"`        // a pattern of path.Match: "/v1/meetings/*"
 
 	Nth   int `json:"nth,omitempty"`   // the first matching request that gets the fault, from 1; 0 means 1
-	Times int `json:"times,omitempty"` // how many requests get a fault; 0: one for each fault; Always: all that follow
+	Times int `json:"times,omitempty"` // how many requests get a fault; 0: as many as faults are given; Always: all that follow
 }
 
 // Validate returns why [Server.Inject] would reject m or these faults, for example because the API has
@@ -123,7 +123,7 @@ type Injection struct {
 // Inject makes requests fail from now on. The first request that m selects gets the first fault, the
 // next one the second, and so on; if m.Times exceeds the number of faults, they start over. A request
 // gets one fault at most, so if several injections match, the earliest is applied and the others wait
-// for the next request. Each injection counts the requests for itself.
+// for the next request. They still count this one towards their Nth.
 //
 // An injection that was applied fewer times than it says fails the test of [NewServer], unless it is
 // [Injection.Optional]. With [Always], once is enough. An invalid Match or Fault fails the test at once.
@@ -157,7 +157,8 @@ func (i *Injection) Optional() *Injection {
 }
 
 // During limits i to a window of time, counted from now, and returns i. It then applies to all requests
-// in the window, unless the Match sets Times.
+// in the window, unless the Match sets Times. If no request matches in the window, the test fails, as
+// for any fault that was never applied; [Injection.Optional] permits it.
 //
 //	srv.Inject(minutestest.Match{}, minutestest.Reset()).During(time.Minute, 6*time.Minute) // an outage
 func (i *Injection) During(from, to time.Duration) *Injection {
@@ -178,7 +179,8 @@ func (i *Injection) Stop() {
 	i.stopped, i.optional = true, true
 }
 
-// Seen returns how many requests have matched, including those before the nth, until i was used up.
+// Seen returns how many requests have matched, including those before the nth and those that got the
+// fault of another injection. It no longer counts once i is used up or stopped, or outside its window.
 func (i *Injection) Seen() int {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()

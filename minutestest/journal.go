@@ -47,12 +47,13 @@ type Request struct {
 
 // Requests returns the requests that have ended, in the order in which they arrived: all, or only those
 // of the given operations. The Server keeps the last 4,096. Operations are those of package minutes,
-// such as minutes.OpMeetingsCreate, and "" selects requests that the API does not have.
+// such as minutes.OpMeetingsCreate, and "" selects requests whose path or method the API does not have.
 func (s *Server) Requests(of ...minutes.Operation) []Request {
 	return slices.Collect(s.RequestsAfter(0, of...))
 }
 
-// RequestsAfter returns those of [Server.Requests] whose Seq is greater than seq, such as the new ones.
+// RequestsAfter returns those of [Server.Requests] whose Seq is greater than seq. Pass the Seq of the
+// last request that you have looked at, to get only those that arrived after it.
 func (s *Server) RequestsAfter(seq int, of ...minutes.Operation) iter.Seq[Request] {
 	return func(yield func(Request) bool) {
 		list, _ := s.journal.Since(0)

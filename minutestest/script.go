@@ -43,7 +43,8 @@ func (s *Server) UnmatchedScripts() []Script {
 	})
 }
 
-// Release lets a held meeting continue after the rest of its stage, and reports whether it was held.
+// Release lets a meeting continue that the Hold of a [Script] has stopped, and reports whether it was
+// held. The meeting changes its status when the time of its stage is over, or at once if it already is.
 func (s *Server) Release(meetingID string) bool {
 	released := s.engine.Release(meetingID)
 	if released {
@@ -55,7 +56,8 @@ func (s *Server) Release(meetingID string) bool {
 
 // Advance moves a meeting that has audio to the status until, or to a final one, without waiting for the
 // clock and even if a script holds it. If until is "", it moves the meeting by one status. It returns
-// the status reached. A meeting that does not exist, has no audio or is past until fails the test.
+// the status reached. The test fails if the meeting does not exist, has no audio, or has already gone
+// past that status.
 func (s *Server) Advance(meetingID string, until minutes.Status) minutes.Status {
 	s.helper()
 	before, _ := s.Meeting(meetingID)
@@ -135,9 +137,9 @@ func (s *Server) Organisation(id string) (Organisation, bool) {
 	return Organisation{}, false
 }
 
-// Update changes everything that an Organisation contains while it is in use, such as its quota, its
-// keys and its members' statuses; only its meetings and its id stay. A mistake fails the test with its
-// path, and then nothing changes. change runs under the Server's lock, so it must not call the Server.
+// Update changes anything in an Organisation while it is in use, such as its quota, its keys or a
+// member's status, but not its id and its meetings. A mistake fails the test with its path, and then
+// nothing changes. change runs under the Server's lock, so it must not call the Server.
 //
 //	srv.Update("org_acme", func(o *minutestest.Organisation) {
 //		o.Credits = new(0)
@@ -174,7 +176,9 @@ func (s *Server) update(method, organisation string, change func(*World) error) 
 }
 
 // SetPageSizes makes list pages of meetings short or empty, as the API permits, by setting PageSizes of
-// the [World]. Without sizes, pages are full again.
+// the [World]. The first page of a list has sizes[0] meetings at most, the next page sizes[1], and so on;
+// after the last size they start over. A page of 0 is empty but has a next cursor, so not all sizes may
+// be 0. Without sizes, pages are full again.
 func (s *Server) SetPageSizes(sizes ...int) {
 	s.helper()
 	s.UpdateWorld(func(w *World) error {

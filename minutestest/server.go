@@ -68,14 +68,15 @@ func WithMinPollInterval(d time.Duration) Option { return func(s *Server) { s.au
 // same ids, cursors and upload URLs on every run. A seed of 0 has no effect.
 //
 // The Server has no jitter, but a Client waits for a random time before it retries and after a 429. Ids
-// of meetings repeat even then, whereas timestamps, upload URLs and what a poll finds may not.
+// of meetings stay the same even then, because they depend only on the order of the creates.
+// Timestamps, upload URLs and what a poll finds may differ.
 func WithSeed(seed uint64) Option { return func(s *Server) { s.seed = seed } }
 
 // WithAudio keeps the bytes of recordings for [Server.Meeting]. Without it, recordings are only hashed
 // and counted, so they cost no memory.
 func WithAudio() Option { return func(s *Server) { s.keepAudio = true } }
 
-// WithoutAudit turns the audit off for violations of these kinds, or of all kinds if there are none.
+// WithoutAudit turns the audit off for violations of these kinds, or of all if you name none.
 // [Server.Violations] then omits them. To assert on violations that must not fail the test, make the
 // Server with [New] instead, and close it yourself.
 func WithoutAudit(kinds ...ViolationKind) Option {
@@ -92,8 +93,8 @@ func WithoutAudit(kinds ...ViolationKind) Option {
 func WithEdgeLimit(perSecond int) Option { return func(s *Server) { s.edge.limit = perSecond } }
 
 // WithLog calls log with each request when it has ended, in the goroutine that serves it. Calls may run
-// concurrently. [Server.Requests] contains the request by then, but its response is complete only when
-// log returns.
+// concurrently. [Server.Requests] contains the request by then, but the client gets the end of its
+// response only after log has returned.
 //
 // The Server holds no lock while it calls log, so log may call any method except Close. It may also send
 // requests itself, if that does not cause an endless chain of logged requests. A panic in log crashes
@@ -132,9 +133,9 @@ func NewServer(tb TB, opts ...Option) *Server {
 }
 
 // New returns a Server that belongs to no test, for TestMain and for programs, which must close it. It
-// panics if the options are invalid, and later where a Server of [NewServer] would fail the test because
-// of an invalid argument; see [Try]. If a World comes from a file, use [LoadWorld], which checks it and
-// returns an error instead.
+// panics if the options are invalid. Its methods, too, panic at an invalid argument, which with
+// [NewServer] fails the test; [Try] turns that into an error. If a World comes from a file, use
+// [LoadWorld], which checks it and returns an error instead.
 func New(opts ...Option) *Server {
 	s, err := newServer(nil, opts)
 	if err != nil {
@@ -178,9 +179,9 @@ type mistake struct {
 func (m mistake) Error() string { return fmt.Sprintf("minutestest: %s: %v", m.method, m.err) }
 
 // Try calls f, and returns an error where a Server of [New] would panic in f because of an invalid
-// argument. Use it in a program that gets scripts, faults or meetings from elsewhere. Whether they are
-// valid can depend on what the Server contains, so only the call itself shows it. The error does not
-// name the method.
+// argument. Use it in a program that gets scripts, meetings or updates from elsewhere, because only the
+// call itself shows whether they fit what the Server contains. For faults, [Match.Validate] says the
+// same in advance. The error does not name the method.
 //
 //	err := minutestest.Try(func() { srv.Script(script) })
 func Try(f func()) (err error) {
@@ -231,8 +232,9 @@ func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.C
 	return client
 }
 
-// Key returns the secret of the first integration key that has every scope in the World's first
-// organisation, or "" if there is none.
+// Key returns the secret of an integration's key with which a client can do everything: the first one in
+// the first organisation whose Scopes are nil and that neither is revoked nor expires. It is "" if there
+// is none. Key looks at the World that the Server began with, so updates do not change the result.
 func (s *Server) Key() string {
 	if len(s.world.Organisations) == 0 {
 		return ""
@@ -250,8 +252,8 @@ func (s *Server) Key() string {
 // inside synctest bubbles and uses a new HTTP/1.1 connection for each request. IP allowlists see it as
 // 127.0.0.1.
 //
-// Each call returns the same client, so change only a copy of it. The audit takes all its requests with
-// one key for one program; see [ViolationKind].
+// Every call returns the same *http.Client, so copy it before you change a field. For the audit, all
+// requests through it that have the same key come from one program; see [ViolationKind].
 func (s *Server) HTTPClient() *http.Client { return s.http }
 
 // NewHTTPClient is like [Server.HTTPClient], but the audit takes each result for a separate program. Use

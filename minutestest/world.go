@@ -11,11 +11,17 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// The types that describe what a Server holds. Package world has their fields.
+// The types that describe what a Server holds. Package world defines them; because they are aliases, their
+// comments list the fields.
 type (
-	// World is what a [Server] begins with: organisations with their people, keys and settings. As JSON,
-	// which [LoadWorld] reads, its fields have the same names; everything may be left out but ids, a
-	// key's secret and owner, a meeting's title and words of vocabulary:
+	// World is what a [Server] begins with: organisations with their people, keys and settings. Its method
+	// Organisation(id) returns a pointer to one of them, or nil.
+	//
+	//	Organisations      []Organisation
+	//	Stages, PageSizes  Stages, []int  // of all organisations; see Server.SetPageSizes
+	//
+	// As JSON, which [LoadWorld] reads, the fields have the same names. Required are only ids, a key's
+	// secret and owner, a meeting's title, and the terms and variants of a vocabulary:
 	//
 	//	{"stages":{"prepare":"20ms","transcribe":"50ms","write":"50ms"}, "page_sizes":[10,0],
 	//	 "organisations":[{"id":"org_acme","name":"Acme","credits":100,"transcribe_seconds":36000,"next_reset_at":"2026-12-01",
@@ -28,33 +34,102 @@ type (
 	//	  "keys":[{"secret":"key_ci","integration_id":"int_ci","scopes":["meetings:read"],"ip_allowlist":["10.0.0.0/8"],"expires_at":1,"revoked":false}],
 	//	  "meetings":[{"title":"Weekly","creator_id":"emp_ada","status":"created","count":3}]}]}
 	World = world.World
-	// Stages sets how long a meeting stays in each status between its audio and its minutes.
+	// Stages sets how long a meeting stays in each status between its audio and its minutes. A stage of 0
+	// takes the World's time in a [Script], and 20, 50 or 50 milliseconds in a [World].
+	//
+	//	Prepare, Transcribe, Write  time.Duration  // in audio_uploaded, transcribing, generating_minutes
 	Stages = world.Stages
-	// Organisation is one customer of the service, with everything that belongs to it.
+	// Organisation is one customer of the service, with everything that belongs to it. Its methods Member,
+	// Integration, Project, Template and Key return a pointer to the one with that id or secret, or nil.
+	//
+	//	ID, Name                         string
+	//	Credits, TranscribeSeconds       *int    // left this period; nil: 1,000 and 360,000
+	//	NextResetAt                      string  // day of the top-up at 00:00 UTC, as YYYY-MM-DD; "": none
+	//	MaxMembers, MaxTerms             *int    // nil: 1,000 and 500
+	//	Suspended, Expired, APIDisabled  bool    // reject requests with any key
+	//	PersonalKeysDisabled             bool    // rejects requests with personal keys
+	//	Members, Integrations            []Member, []Integration
+	//	Projects, Templates              []Project, []Template  // no templates: tpl_standard
+	//	Vocabulary, Keys                 []minutes.VocabularyEntry, []Key
+	//	Meetings                         []WorldMeeting  // at the beginning, the oldest first; later empty
 	Organisation = world.Organisation
 	// Member is a person in an organisation, whether or not they can sign in.
+	//
+	//	ID, Name, Email, Role, Description  string  // ID begins with emp_; Name "": the id
+	//	Status                              minutes.MemberStatus  // "": active
+	//	Admin                               bool  // may change and delete every meeting they see
 	Member = world.Member
 	// Integration is a program to which an administrator has given access.
+	//
+	//	ID, Name           string
+	//	DefaultVisibility  minutes.Visibility  // "": organisation
+	//	Inactive           bool                // its keys get API_ACCESS_DISABLED
 	Integration = world.Integration
-	// Project groups meetings.
+	// Project groups meetings. Lists omit an archived project, and no meeting can be added to it.
+	//
+	//	ID, Name, Archived  string, string, bool  // ID begins with prj_; Name "": the id
 	Project = world.Project
-	// Template determines the form of minutes.
+	// Template determines the form of minutes. The default is the first template with IsDefault or, if
+	// none has it, the first of all.
+	//
+	//	ID, Name, Source, Description  string  // ID begins with tpl_; Name "": the id; Source "": service
+	//	IsDefault, Version             bool, *int
 	Template = world.Template
 	// Key is an API key: a member's own (a personal key) or an integration's.
+	//
+	//	Secret                   string            // as a client sends it
+	//	MemberID, IntegrationID  string            // its owner: set exactly one
+	//	Scopes, IPAllowlist      []string          // nil: all scopes, any address; []string{}: no scopes
+	//	ExpiresAt                minutes.UnixTime  // 0: never
+	//	Revoked                  bool              // gets UNAUTHENTICATED
 	Key = world.Key
 	// WorldMeeting describes one meeting, or many alike, for a new [Server] or [Server.AddMeetings].
+	// Unless its Status is created, the meeting has a recording of one second.
+	//
+	//	Title, ProjectID            string
+	//	ExternalID                  string              // Count above 1 adds "-1", "-2" and so on
+	//	Date, CreatorID             string              // "": 2026-01-01, the first integration or else member
+	//	Status                      minutes.Status      // "": minutes_ready
+	//	Visibility                  minutes.Visibility  // "": the creator's default, as in a create
+	//	ParticipantIDs, SharedWith  []string            // SharedWith counts only if Visibility is shared
+	//	Count                       int                 // 0: one
 	WorldMeeting = world.MeetingSpec
 	// Script sets how a meeting proceeds and ends; see [Server.Script]. It applies to the meeting with
 	// the given id, external id or title, or to all meetings if none of them is set. If several scripts
 	// match a meeting, each field comes from the most specific script that sets it: by id, then by
-	// external id, then by title. Otherwise the meeting becomes minutes of a short conversation, after
-	// the World's stages.
+	// external id, then by title, then the one for all. A meeting without a script becomes minutes of a
+	// short conversation, after the World's stages.
+	//
+	//	MeetingID, ExternalID, Title  string          // set at most one
+	//	Outcome                       minutes.Status  // minutes_ready or one of the four failure statuses
+	//	Transcript                    string          // a turn such as "spk_0: Good morning." on each line
+	//	Markdown, HTML                string          // the minutes; "": written from the transcript
+	//	Duration                      time.Duration   // of the recording; set it before the audio arrives
+	//	Stages                        Stages
+	//	Hold                          minutes.Status  // stops here until Server.Release or Server.Advance
+	//	ListedAfter                   time.Duration   // lists omit the meeting for so long, although a GET finds it
 	Script = world.Script
 	// Meeting is everything about one meeting, including what no client can see.
+	//
+	//	ID, Title, Date, Time, ExternalID             string
+	//	Organisation, Creator, ProjectID, TemplateID  string        // ids; Creator is a member or integration
+	//	ParticipantIDs, SharedWith                    []string
+	//	Status, Visibility                            minutes.Status, minutes.Visibility
+	//	Reason                                        string        // why it failed, for people
+	//	Held, DurationSeconds                         bool, *int    // held by a Script; nil unless the API shows it
+	//	CreatedAt, UpdatedAt                          time.Time
+	//	History, Audio                                []Transition, *Audio  // Audio nil: it has not arrived
+	//	Transcript, Markdown, HTML                    string        // "": not written yet
 	Meeting = world.Meeting
 	// Transition is a change of a meeting's status.
+	//
+	//	Status, At  minutes.Status, time.Time
 	Transition = world.Transition
-	// Audio is a recording as it arrived; its bytes are kept only with [WithAudio].
+	// Audio is a recording as it arrived.
+	//
+	//	ContentType, SHA256  string  // SHA256 in lower-case hexadecimal
+	//	Size, ReceivedAt     int64, time.Time
+	//	Bytes                []byte  // only with WithAudio; do not change them
 	Audio = world.Audio
 )
 

@@ -10,14 +10,15 @@ import (
 )
 
 // World is what a fake begins with: organisations with their people, keys and settings. In Go as in
-// JSON, everything may be left out but ids, a key's secret and owner, a meeting's title and words of
-// vocabulary.
+// JSON, required are only ids, a key's secret and owner, a meeting's title, and the terms and variants of
+// a vocabulary.
 type World struct {
 	Stages        Stages         `json:"stages,omitzero"`
 	Organisations []Organisation `json:"organisations"`
 
-	// PageSizes makes list pages short or empty, as the API permits, by setting the sizes of a list's
-	// pages in turn. A page never has more meetings than the caller's limit.
+	// PageSizes makes list pages of meetings short or empty, as the API permits. The first page of a list
+	// has the first size, the next page the second, and so on; after the last size they start over. A
+	// page never has more meetings than the caller's limit.
 	PageSizes []int `json:"page_sizes,omitempty"`
 }
 
