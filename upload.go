@@ -122,12 +122,12 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 	return nil
 }
 
-// newURL gets an upload URL. If the service rejects the request because the meeting has audio, that
-// may be the audio of an earlier attempt or of another worker.
+// newURL gets an upload URL. If that fails, the meeting may have the audio of an earlier attempt, or, if
+// the service rejects the request because there is audio, that of another worker.
 func (u *upload) newURL(ctx context.Context) error {
 	sentAt := time.Now()
 	t, resp, err := u.uploadURL(ctx, u.id, u.put.ContentType)
-	if errors.Is(err, ErrBadRequest) && (u.state.Arrived || u.state.Shared) {
+	if err != nil && u.state.Arrived || errors.Is(err, ErrBadRequest) && u.state.Shared {
 		err = cmp.Or(u.ask(ctx), err)
 	}
 	if err != nil {
@@ -194,14 +194,19 @@ func (u *upload) attempt(ctx context.Context) storage.Decision {
 // nil.
 func (u *upload) failure(ctx context.Context, err error) error {
 	err = rest.WithCause(ctx, rest.Join(u.lastErr, err))
-	if u.state.Attempts == 0 || errors.Is(u.lastErr, storage.ErrUnreadable) { // storage has not failed
+	_, api := errors.AsType[*Error](err)
+	if api && u.state.Attempts == 0 || errors.Is(u.lastErr, storage.ErrUnreadable) { // storage has not failed
 		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(u.id), unprefixedError{err})
 	}
 	r := u.response
-	return &StorageError{
+	e := &StorageError{
 		StatusCode: r.StatusCode, Code: r.Code, Message: r.Message, RequestID: r.RequestID, RetryAfter: r.RetryAfter,
-		MeetingID: u.id, Host: u.core.Mask.Text(u.put.URL.Host), Err: err,
+		MeetingID: u.id, Err: err,
 	}
+	if u.put.URL != nil { // otherwise ctx was done before
+		e.Host = u.core.Mask.Text(u.put.URL.Host)
+	}
+	return e
 }
 
 // uploadPause holds back all uploads of a Client after a 429 or 503 from storage.

@@ -172,6 +172,11 @@ func TestUpload_HoldsBackOtherUploads(t *testing.T) {
 				uploads.Go(func() { assert.NoError(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(10), nil)) })
 				time.Sleep(time.Second)
 			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			held, ok := errors.AsType[*minutes.StorageError](c.Meetings.Upload(ctx, testkit.Waiting(t, srv), testkit.Audio(10), nil))
+			require.True(t, ok)
+			require.ErrorIs(t, held, context.DeadlineExceeded)
 			uploads.Wait()
 			puts := srv.Requests(minutes.OpUpload)
 			require.Len(t, puts, 3)
@@ -196,6 +201,20 @@ func TestUpload_AsksUntilTheServiceAnswers(t *testing.T) {
 			require.Len(t, srv.Requests(minutes.OpUpload), 1)
 		})
 	}
+}
+
+// After an attempt that may have stored the recording, an upload that gets no new URL asks for the audio once more.
+func TestUpload_AsksAgainIfItGetsNoNewURL(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		id := testkit.Waiting(t, srv)
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.LoseResponse())
+		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.ShowStatus(minutes.StatusCreated))
+		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL, Nth: 2}, minutestest.Refuse(minutes.ErrForbidden).Delayed(time.Second))
+		require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(100_000), nil))
+		require.Len(t, srv.Requests(minutes.OpUpload), 1)
+	})
 }
 
 // ctx ends an upload at once at each stage, and nothing is left of it.
