@@ -19,9 +19,9 @@
 //
 // # Waiting
 //
-// The service sends no events, so the Client polls: a poll is a GET of one meeting; a list page is none.
-// All waits of a Client together poll a meeting at most once in thirty seconds, because the service asks
-// for that interval. Only the first poll after this Client uploaded, or requested an upload URL, may be
+// The service sends no events, so the Client polls: a poll is a GET of one meeting, not of a list page. All
+// waits of a Client together poll a meeting at most once in thirty seconds, because the service asks for
+// that interval. Only the first poll after this Client uploaded, or requested an upload URL, may be
 // earlier. A 429, a 5xx (even a proxy's) or a lost connection never ends a wait, so set a deadline on ctx.
 //
 // # Errors

@@ -60,8 +60,8 @@ const (
 	ErrInternal ErrorCode = "INTERNAL_ERROR" // 500: a fault on the service's side
 )
 
-// Scope is a permission of an API key (section 5), to which the service may add others. An operation
-// without its scope fails with [ErrInsufficientScope].
+// Scope is a permission of an API key (section 5). The service may add scopes. An operation without its
+// scope fails with [ErrInsufficientScope].
 type Scope string
 
 // The scopes that operations need.
@@ -78,8 +78,8 @@ const (
 // defines it, because a 429 comes from the service's edge, which sends no code.
 const ErrRateLimited ErrorCode = "RATE_LIMITED"
 
-// Error is what every API call that fails returns, and [errors.As] finds it. Compare its code with
-// [errors.Is], as in errors.Is(err, minutes.ErrNotFound), and not its Message, which is for people.
+// Error is the error of a failed API call, and [errors.As] finds it. Compare its code with [errors.Is], as
+// in errors.Is(err, minutes.ErrNotFound), and not its Message, which is for people.
 //
 // The fields describe the last response, whichever attempt received it. So after a 429 and then a lost
 // connection, StatusCode is 429 and Err is not nil: the last attempt may have taken effect.
@@ -292,7 +292,7 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //   - an API request that got no response, and a 2xx that does not match the API reference;
 //   - a *StorageError that may not recur, such as a 503 or an expired upload URL;
 //   - minutes or a transcript that are not ready (section 3);
-//   - [ErrNoAudio], because the recording may still be uploaded, as Resume with a source does;
+//   - [ErrNoAudio], because Resume with a source can still upload the recording;
 //   - the context's deadline, because the next call may have a later one.
 //
 // Retryable returns false for everything else, such as a meeting that failed, an unusable recording or a

@@ -18,9 +18,9 @@ type FollowOptions struct {
 	// set Since to a time that covers its longest outage, such as a week ago, and set Skip.
 	Since time.Time
 	// Skip reports whether Follow leaves out a meeting, for example because an earlier run handled it.
-	// Follow calls Skip on the goroutine of the loop when it finds a meeting, and not again before it
-	// yields the meeting, maybe hours later. Ten minutes after an error that may pass, it asks again
-	// before it retries. If Skip is nil, Follow leaves out none.
+	// Follow calls Skip on the goroutine of the loop when it finds a meeting, maybe hours before it yields
+	// it. After an error that may go away, it calls Skip again ten minutes later, before it tries again. If
+	// Skip is nil, Follow leaves out none.
 	Skip func(*Meeting) bool
 	// Until is the status at which Follow yields a meeting (default StatusMinutesReady). With an
 	// earlier status, Follow fetches no minutes.
@@ -43,10 +43,11 @@ type FollowOptions struct {
 //
 //   - Follow stores nothing, so the next run, and every other process that follows, yields the same
 //     meetings again. Store the ids of those that you have handled, and let Skip look them up.
-//   - Follow finds a new meeting within half a minute, or later if more than about 300 meetings need polls
-//     of their own. It polls a meeting without audio at most once in a thirtieth of the meeting's age.
+//   - Follow finds a new meeting within half a minute, or later if it must GET more than about 300 meetings
+//     one by one. It polls a meeting without audio ever less often: at most every thirtieth of its age, so
+//     once a day after thirty days.
 //   - While the body of the loop runs, Follow goes on polling.
-//   - If the list cannot be read, Follow logs a warning and tries again.
+//   - If the list fails for another reason, Follow logs a warning and tries again.
 //
 // Follow leaves out a meeting that is deleted before its minutes are ready. Each Result has MeetingID and
 // Meeting, and Minutes if they were fetched. Errors with a Result concern one meeting, so they never stop
@@ -55,9 +56,9 @@ type FollowOptions struct {
 //   - *[MeetingFailedError]: the meeting reached a failure status.
 //   - *[WaitError] with [ErrNoAudio]: the meeting has no audio after AudioTimeout.
 //   - *[WaitError] with an *[Error]: the service rejected the request for the meeting, its minutes or its
-//     transcript, or a failure such as an untrusted certificate lasted for ten minutes. This may pass, even
-//     if [Retryable] is false, so do not mark the meeting as handled: if Skip is set, Follow asks it again
-//     after ten minutes and tries again.
+//     transcript, or a failure such as an untrusted certificate lasted for ten minutes. This may go away,
+//     even if [Retryable] is false, so do not mark the meeting as handled: if Skip is set, Follow calls
+//     Skip again after ten minutes and, if it returns false, tries again; without Skip, it does not.
 //
 // A nil Result ends Follow. The error is a *[WaitError] if ctx is done or the service rejected the key or
 // the request for the list, and a *[ParamError] if an option is invalid.

@@ -355,8 +355,8 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 }
 
 // FindByExternalID returns the meeting whose ExternalID is externalID, and needs the scope meetings:read.
-// It sends externalID unchanged, and accepts a meeting with exactly this ExternalID, or with this one
-// without white space around it, because the service may trim an ExternalID (assumed).
+// It sends externalID unchanged, and accepts a meeting whose ExternalID equals externalID, or equals
+// externalID without surrounding white space, because the service may trim what it stores (assumed).
 //
 // Errors: [ErrInvalidExternalID], [ErrNotFound] (no such meeting that the key can see; its StatusCode is 0,
 // because the service sent a 200 with a list).

@@ -8,8 +8,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// Operation is what an [Error] or an [Attempt] concerns, and what [WithRoute] moves to another route if it
-// is marked as assumed. Each constant is named after its method: OpMeetingsGet is [MeetingsService.Get].
+// Operation names the operation of an [Error] or [Attempt]; [WithRoute] can move one that is marked as
+// assumed to another route. Each constant is named after its method: OpMeetingsGet is
+// [MeetingsService.Get].
 type Operation string
 
 // Other operations than those of the API.

@@ -55,8 +55,8 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 //   - If hc.Transport is an [http.Transport], for example with your own proxy or certificate authority, the
 //     Client uses clones of it: with HTTP/2 pings for API calls, because without them it would go on using
 //     a dead connection, and with HTTP/1.1 for uploads, because they are slow over HTTP/2.
-//   - The Client uses any other transport as it is. If yours wraps an [http.Transport], set
-//     HTTP2.SendPingTimeout on that, and ExpectContinueTimeout, or a rejected upload may show no reason.
+//   - The Client uses any other transport as it is. If yours wraps an [http.Transport], set its
+//     HTTP2.SendPingTimeout, and its ExpectContinueTimeout so that rejected uploads show a reason.
 //   - If the transport records URLs, give uploads another one, because the presigned URL of an upload is a
 //     credential.
 //
@@ -69,9 +69,9 @@ func WithHTTPClient(hc *http.Client) Option {
 	})
 }
 
-// WithStorageHTTPClient makes uploads, and only uploads, with hc's transport, as [WithHTTPClient] does, or
-// with the default transport if hc.Transport is nil. The Client never changes hc, and ignores hc.Timeout,
-// hc.Jar and hc.CheckRedirect.
+// WithStorageHTTPClient makes uploads, and only uploads, with hc's transport, used as in [WithHTTPClient],
+// or with the default transport if hc.Transport is nil. The Client never changes hc, and ignores
+// hc.Timeout, hc.Jar and hc.CheckRedirect.
 func WithStorageHTTPClient(hc *http.Client) Option {
 	return option("WithStorageHTTPClient", hc != nil, "must not be nil",
 		func(c *core) { c.storage = cmp.Or(hc.Transport, rest.StorageTransport(nil)) })

@@ -157,7 +157,7 @@ type Job struct {
 //
 // Each Result has its job's Params, and MeetingID as soon as there is a meeting. Errors are as in Process.
 //
-// A nil Result ends the loop, after each job that was started has had its own Result. The error is a
+// A nil Result ends the loop early, once each job that was started has had its own Result. The error is a
 // *[WaitError] if ctx is done or the service rejected the key (see [KeyRejected]), and a *[ParamError] if
 // jobs is nil or opts are invalid.
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {

@@ -20,7 +20,7 @@ import (
 )
 
 // MaxRecordingSize is the largest size of a recording that this package uploads, in bytes (1 GiB). The
-// service rejects most recordings of over one gigabyte, which is less (section 8).
+// service rejects most recordings over 10^9 bytes, one gigabyte (section 8).
 const MaxRecordingSize = 1 << 30
 
 // Source opens a recording for one upload. Use [FromFile], [FromReader] or [FromReaderAt], or write your

@@ -32,14 +32,13 @@ type VocabularyEntry struct {
 	Variants []VocabularyVariant `json:"variants"`
 }
 
-// VocabularyVariant is a known wrong spelling of a term, and where the service has it from.
+// VocabularyVariant is a known wrong spelling of a term, and where it comes from.
 type VocabularyVariant struct {
 	Text   string        `json:"text"`
 	Source VariantSource `json:"source"`
 }
 
-// VariantSource says where the service has a wrong spelling from (section 2.10). The service may add
-// sources.
+// VariantSource says where a known wrong spelling comes from (section 2.10). The service may add sources.
 type VariantSource string
 
 // The sources that the API reference names.
@@ -71,7 +70,7 @@ func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 }
 
 // Replace replaces the whole vocabulary with terms, so an empty or nil list clears it. Method, path and the
-// scope meetings:write are assumed (see [WithRoute]), and so is that a term which stays keeps its variants.
+// scope meetings:write are assumed (see [WithRoute]). Terms that stay keep their variants (assumed).
 //
 // Errors: [ErrInvalidRequest], also for more than Vocabulary.MaxTerms terms (assumed).
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
@@ -81,8 +80,8 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 }
 
 // Add adds one term; for many, [VocabularyService.Replace] is quicker, because it needs only one request.
-// Adding an existing term changes nothing (assumed), so you can repeat an Add, although the Client does not
-// if it may have taken effect. Method, path and the scope meetings:write are assumed (see [WithRoute]).
+// Adding an existing term changes nothing (assumed), so you may repeat an Add; the Client does not retry
+// one that may have taken effect. Method, path and the scope meetings:write are assumed (see [WithRoute]).
 //
 // Errors: [ErrInvalidRequest], also if the vocabulary is full (assumed).
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {

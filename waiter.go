@@ -49,10 +49,11 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 // Errors:
 //   - *[MeetingFailedError]: the meeting reached a failure status.
 //   - *[WaitError] with the error of ctx, and with the last failure if polls were failing.
-//   - *[WaitError] with [ErrNoAudio], or with an *[Error]: the meeting is gone ([ErrNotFound]), or the
+//   - *[WaitError] with [ErrNoAudio]; or with an *[Error] if the meeting is gone ([ErrNotFound]), or the
 //     service rejected the key or the request.
 //   - *[WaitError] with the last failure: an untrusted certificate, a 3xx or 4xx that is not the service's,
-//     or a response that does not match the API reference, when nothing better came for ten minutes.
+//     or a response that does not match the API reference, if such failures began ten minutes ago and no
+//     poll has succeeded since.
 //   - *[ParamError]: id or an option is invalid.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	o, err := opts.checked()
@@ -70,8 +71,8 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 // WaitOptions.Format. It needs the scopes meetings:read and minutes:read.
 //
 // Errors: those of Wait, and those of [MeetingsService.Minutes] in a *WaitError. But after
-// [ErrMinutesNotReady], or a failure that does not end a Wait either, WaitForMinutes asks again thirty
-// seconds later.
+// [ErrMinutesNotReady], or a failure that would not end a Wait, WaitForMinutes asks for the minutes again
+// thirty seconds later.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {
 	o := *cmp.Or(opts, new(WaitOptions))
 	o.Until = StatusMinutesReady
@@ -178,7 +179,7 @@ func (c *core) look(ctx context.Context, id string, since time.Time) (*Meeting, 
 // Transcript, or a *[WaitError] with a *[ParamError] for an unusable id. When ctx is done or the service
 // rejects the key, each id that is still pending gets a Result with that error.
 //
-// A nil Result ends the loop, after each id that was read has had its own Result. The error is a
+// A nil Result ends the loop early, once each id that was read has had its own Result. The error is a
 // *[WaitError] if ctx is done or the service rejected the key (see [KeyRejected]), and a *[ParamError] if
 // ids is nil or opts are invalid.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Result, error] {

@@ -247,22 +247,21 @@ const MinPollInterval = 30 * time.Second
 // again is a new one. Requests through [Server.HTTPClient], [Server.Listen] or [Server.Handler] are told
 // apart only by their key, because a connection does not show which process made it.
 //
-// With such a shared key, several workers may be one client. The audit therefore allows one more poller
-// of a meeting each time a create returns it although it existed, as in Process with an ExternalID. So it
-// never reports Process, neither in two workers at once nor in the one that continues after another was
-// killed.
+// Workers with such a shared key look like one client. So each time a create returns an existing
+// meeting, as in Process with an ExternalID, the audit allows one more poller of it. Thus it never
+// reports Process, whether two workers run it at once or one continues after another was killed.
 type ViolationKind string
 
 const (
 	// ViolationPoll: a client polled a meeting again within [MinPollInterval], and both GETs found the
 	// same unfinished status. An upload of its recording or a request for its upload URL, by any client,
-	// permits each client one more GET at once. List pages and the responses of creates and updates are no polls, so they neither
-	// cause nor excuse a violation.
+	// permits each client one early GET. List pages and the responses of creates and updates are no
+	// polls, so they neither cause nor excuse a violation.
 	//
 	// Your program's own Get just before a Wait counts as a poll, so use WaitOptions.OnStatus instead. A
 	// false positive is possible only if two processes share a key over a socket and both wait for one
-	// meeting, one of them with Resume, Wait, WaitAll or Follow, because nothing shows that this is
-	// another worker. Give each process its own key.
+	// meeting, one of them with Resume, Wait, WaitAll or Follow, because they then look like one client.
+	// Give each process its own key.
 	ViolationPoll ViolationKind = "poll"
 	// ViolationCredential: an Authorization header was sent to storage, which must not see the key. It
 	// is never a false positive.
@@ -285,7 +284,7 @@ const (
 	ViolationContentType ViolationKind = "content_type"
 	// ViolationOpenBody: when the Server closed, a client had a response that it had neither read to its
 	// end nor closed, and did neither within a tenth of a second. Only in-memory clients are watched. It
-	// may be a false positive if the program still works when its test ends.
+	// may be a false positive if the program still runs when its test ends.
 	ViolationOpenBody ViolationKind = "open_body"
 )
 

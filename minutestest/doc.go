@@ -29,8 +29,8 @@
 //
 // [Server.Inject] makes requests fail as networks, proxies and services do. A request can be rejected,
 // lost before or after it took effect, answered with a proxy's HTML, cut short, slowed down, or not sent
-// because its connection fails. A [Match] selects exactly which requests fail, and how many, so a test
-// fails the same way on every run.
+// because its connection fails. A [Match] selects exactly which requests fail, and how many, so each run
+// has the same faults.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseResponse())
 //
@@ -71,9 +71,9 @@
 // false positive.
 //
 // [Server.Requests] returns the requests themselves, in order and without secrets, and [Server.Meeting]
-// everything about a meeting, including the SHA-256 of its recording. [Server.Report] shows requests,
-// meetings and violations in one HTML file. If you run go test with -artifacts, a failed test writes
-// this file by itself, and its log names the path.
+// returns everything about a meeting, including the SHA-256 of its recording. [Server.Report] shows
+// requests, meetings and violations in one HTML file. If you run go test with -artifacts, a failed test
+// writes this file by itself, and its log names the path.
 //
 // The cookbook has a line of code for each of about fifty situations, from a key that is revoked midway
 // to an outage of five minutes: https://github.com/meeting-minutes/minutes-go/blob/main/docs/testing.md
@@ -105,9 +105,9 @@
 //   - D11: the PUT must repeat the content type byte for byte, and only 1 to 1,000,000,000 bytes of
 //     audio/*, video/* or application/ogg are processed
 //   - D12: audio_rejected and transcribe_blocked follow audio_uploaded, transcription_failed follows
-//     transcribing, and the transcript is served from transcribed on, even in minutes_failed
+//     transcribing, and the statuses transcribed and later serve the transcript, even minutes_failed
 //   - D13: the duration comes from a Script, otherwise from a WAV header, otherwise from the size at
-//     16,000 bytes a second; meetings show it from transcribing on; minutes cost one credit
+//     16,000 bytes a second; a meeting shows it once it is transcribing; minutes cost one credit
 //   - D14: transcripts omit member ids, so only the minutes have names; variants of terms are corrected
 //     in both
 //   - D15: ids have prefixes such as mtg_, limits are 500 terms and 1,000 members unless set, and adding
@@ -119,8 +119,8 @@
 //     those they created
 //   - D18: only keys of active integrations and active members work, 401 comes before 404 and 405,
 //     suspended before expired, and EMAIL_TAKEN before MEMBER_LIMIT_EXCEEDED
-//   - D19: an empty string counts as absent except in external_id, date and limit, texts are trimmed,
-//     and invalid UTF-8 is INVALID_REQUEST
+//   - D19: an empty string counts as absent except in external_id, date and limit; texts are trimmed;
+//     invalid UTF-8 is INVALID_REQUEST
 //   - D20: duplicates in lists count once, shared_with is always checked, archived projects get a 404,
 //     and terms that are kept by a replacement keep their variants
 //   - D21: HEAD works like GET, a 405 has Allow, a trailing slash makes another path, a body over 1 MiB

@@ -38,7 +38,7 @@ import (
 //
 // Every kind takes "delay", and every kind but reset_upload and slow_upload takes "after_effect". The
 // kinds that replace the response (rate_limit, refuse, refuse_upload and respond) also take "header",
-// and "retry_after", which sets that one header. JSON cannot express [Call], [BadCertificate],
+// and "retry_after", which sets Retry-After. JSON cannot express [Call], [BadCertificate],
 // [ConnectionRefused] and [NoSuchHost], because they work only in the test's own process.
 type Fault struct {
 	form faultForm

@@ -123,7 +123,7 @@ type Injection struct {
 // Inject makes requests fail from now on. The first request that m selects gets the first fault, the
 // next one the second, and so on; if m.Times exceeds the number of faults, they start over. A request
 // gets one fault at most, so if several injections match, the earliest is applied and the others wait
-// for the next request. They still count this one towards their Nth.
+// for the next request. They still count the request for their Nth.
 //
 // An injection that was applied fewer times than it says fails the test of [NewServer], unless it is
 // [Injection.Optional]. With [Always], once is enough. An invalid Match or Fault fails the test at once.

@@ -11,8 +11,9 @@ import (
 )
 
 // Script sets the outcome of future meetings, and of the remaining stages of meetings in progress. A
-// script replaces an earlier one for the same meetings, so an empty one removes it. An invalid one fails
-// the test, but the scripts before it take effect.
+// script replaces an earlier one with the same MeetingID, ExternalID or Title, or with none of them, and
+// removes it if it sets no other field. An invalid one fails the test, but the scripts before it take
+// effect.
 //
 // A script may match no meeting, because the meeting may come later. If the test of [NewServer] fails,
 // its log names each script for a title or external id that no meeting has at the end.
@@ -54,10 +55,10 @@ func (s *Server) Release(meetingID string) bool {
 	return released
 }
 
-// Advance moves a meeting that has audio to the status until, or to a final one, without waiting for the
-// clock and even if a script holds it. If until is "", it moves the meeting by one status. It returns
-// the status reached. The test fails if the meeting does not exist, has no audio, or has already gone
-// past that status.
+// Advance moves a meeting with audio to the given status, or to a final one before it, without waiting
+// for the clock and even if a script holds it. If until is "", it moves the meeting by one status. It
+// returns the status reached. The test fails if the meeting does not exist, has no audio, or has already
+// gone past the given status.
 func (s *Server) Advance(meetingID string, until minutes.Status) minutes.Status {
 	s.helper()
 	before, _ := s.Meeting(meetingID)

@@ -134,7 +134,7 @@ func NewServer(tb TB, opts ...Option) *Server {
 
 // New returns a Server that belongs to no test, for TestMain and for programs, which must close it. It
 // panics if the options are invalid. Its methods, too, panic at an invalid argument, which with
-// [NewServer] fails the test; [Try] turns that into an error. If a World comes from a file, use
+// [NewServer] fails the test; [Try] turns such a panic into an error. If a World comes from a file, use
 // [LoadWorld], which checks it and returns an error instead.
 func New(opts ...Option) *Server {
 	s, err := newServer(nil, opts)
@@ -178,10 +178,10 @@ type mistake struct {
 
 func (m mistake) Error() string { return fmt.Sprintf("minutestest: %s: %v", m.method, m.err) }
 
-// Try calls f, and returns an error where a Server of [New] would panic in f because of an invalid
-// argument. Use it in a program that gets scripts, meetings or updates from elsewhere, because only the
-// call itself shows whether they fit what the Server contains. For faults, [Match.Validate] says the
-// same in advance. The error does not name the method.
+// Try calls f, and turns the panic of a Server made by [New] at an invalid argument into an error. Use
+// it in a program that gets scripts, meetings or updates from elsewhere, because only the call itself
+// shows whether they fit what the Server contains. For faults, [Match.Validate] says the same in
+// advance. The error does not name the method.
 //
 //	err := minutestest.Try(func() { srv.Script(script) })
 func Try(f func()) (err error) {
@@ -232,9 +232,9 @@ func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.C
 	return client
 }
 
-// Key returns the secret of an integration's key with which a client can do everything: the first one in
-// the first organisation whose Scopes are nil and that neither is revoked nor expires. It is "" if there
-// is none. Key looks at the World that the Server began with, so updates do not change the result.
+// Key returns the secret of the first organisation's first integration key that has nil Scopes, is not
+// revoked and never expires, so a client can do everything with it. It is "" if there is none. Key looks
+// at the World that the Server began with, so updates do not change the result.
 func (s *Server) Key() string {
 	if len(s.world.Organisations) == 0 {
 		return ""

@@ -22,9 +22,9 @@ type World struct {
 	PageSizes []int `json:"page_sizes,omitempty"`
 }
 
-// Stages sets how long a meeting stays in the statuses between its audio and its minutes. A stage that
-// is zero takes 20, 50 or 50 milliseconds in a World, and the World's own time in a [Script]. As JSON,
-// the stages are durations such as "20ms" or "1m30s".
+// Stages sets how long a meeting stays in the statuses between its audio and its minutes. 0 means, in a
+// [Script], the World's time, and in a World 20, 50 and 50 milliseconds, in this order. As JSON, the
+// stages are durations such as "20ms" or "1m30s".
 type Stages struct {
 	Prepare    time.Duration // in audio_uploaded
 	Transcribe time.Duration // in transcribing
