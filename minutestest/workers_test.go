@@ -92,7 +92,7 @@ func TestAudit_DoesNotBlameAKilledProcessAndItsSuccessor(t *testing.T) {
 	})
 }
 
-// While the requests of two workers of one program for an upload URL fail, another program uploads.
+// While two workers of one program wait for their second request for an upload URL, another program uploads.
 // So each of the two gets the error that the meeting has its audio, once.
 func TestAudit_DoesNotBlameTwoWorkersWhoComeTooLate(t *testing.T) {
 	t.Parallel()
@@ -114,7 +114,8 @@ func TestAudit_DoesNotBlameTwoWorkersWhoComeTooLate(t *testing.T) {
 						require.NoError(t, err)
 						id = m.ID
 					}
-					srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Refuse(minutes.ErrInternal), minutestest.Refuse(minutes.ErrInternal))
+					busy := minutestest.Respond(503, "text/plain", "busy").WithHeader("Retry-After", "1")
+					srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, busy, busy)
 					var wg sync.WaitGroup
 					for _, client := range workers(t, srv) {
 						wg.Go(func() { assert.NoError(t, work(t.Context(), client, id)) })
