@@ -93,8 +93,8 @@ func headerOf(ctx context.Context) http.Header {
 // Any other request is retried only after a 429, or if there was no connection, because otherwise the
 // service may have received it.
 //
-// Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. If Do fails, it returns a
-// nil Response; only [ContextWithResponse] gets it then.
+// Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. If Do fails, the
+// Response is nil; [ContextWithResponse] still gets the last one.
 func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) {
 	if err := cmp.Or(r.check(out), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err

@@ -292,7 +292,7 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //   - an API request that got no response, and a 2xx that does not match the API reference;
 //   - a *StorageError that may not recur, such as a 503 or an expired upload URL;
 //   - minutes or a transcript that are not ready (section 3);
-//   - [ErrNoAudio], because Resume with a source can still upload the recording;
+//   - [ErrNoAudio], because the recording may still arrive, or be uploaded by Resume;
 //   - the context's deadline, because the next call may have a later one.
 //
 // Retryable returns false for everything else, such as a meeting that failed, an unusable recording or a

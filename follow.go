@@ -44,8 +44,8 @@ type FollowOptions struct {
 //   - Follow stores nothing, so the next run, and every other process that follows, yields the same
 //     meetings again. Store the ids of those that you have handled, and let Skip look them up.
 //   - Follow finds a new meeting within half a minute, or later if it must GET more than about 300 meetings
-//     one by one. It polls a meeting without audio ever less often: at most every thirtieth of its age, so
-//     once a day after thirty days.
+//     one by one. It polls a meeting without audio ever less often: at intervals of a thirtieth of its
+//     age, so daily after thirty days.
 //   - While the body of the loop runs, Follow goes on polling.
 //   - If the list fails for another reason, Follow logs a warning and tries again.
 //
@@ -57,8 +57,8 @@ type FollowOptions struct {
 //   - *[WaitError] with [ErrNoAudio]: the meeting has no audio after AudioTimeout.
 //   - *[WaitError] with an *[Error]: the service rejected the request for the meeting, its minutes or its
 //     transcript, or a failure such as an untrusted certificate lasted for ten minutes. This may go away,
-//     even if [Retryable] is false, so do not mark the meeting as handled: if Skip is set, Follow calls
-//     Skip again after ten minutes and, if it returns false, tries again; without Skip, it does not.
+//     even if [Retryable] is false, so do not mark the meeting as handled. Follow tries again after ten
+//     minutes if Skip is set and then returns false; without Skip, never.
 //
 // A nil Result ends Follow. The error is a *[WaitError] if ctx is done or the service rejected the key or
 // the request for the list, and a *[ParamError] if an option is invalid.

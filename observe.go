@@ -8,8 +8,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// Operation names the operation of an [Error] or [Attempt]; [WithRoute] can move one that is marked as
-// assumed to another route. Each constant is named after its method: OpMeetingsGet is
+// Operation names the operation of an [Error] or [Attempt]; [WithRoute] can give another route to one
+// that is marked as assumed. Each constant is named after its method: OpMeetingsGet is
 // [MeetingsService.Get].
 type Operation string
 

@@ -125,7 +125,7 @@ type Injection struct {
 // gets one fault at most, so if several injections match, the earliest is applied and the others wait
 // for the next request. They still count the request for their Nth.
 //
-// An injection that was applied fewer times than it says fails the test of [NewServer], unless it is
+// With [NewServer], an injection that was applied fewer times than it says fails the test, unless it is
 // [Injection.Optional]. With [Always], once is enough. An invalid Match or Fault fails the test at once.
 func (s *Server) Inject(m Match, what ...Fault) *Injection {
 	s.helper()

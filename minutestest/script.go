@@ -11,8 +11,8 @@ import (
 )
 
 // Script sets the outcome of future meetings, and of the remaining stages of meetings in progress. A
-// script replaces an earlier one with the same MeetingID, ExternalID or Title, or with none of them, and
-// removes it if it sets no other field. An invalid one fails the test, but the scripts before it take
+// script replaces an earlier one for the same meeting, external id or title, or for all, and if it sets
+// nothing else, it only removes that one. An invalid one fails the test, but the scripts before it take
 // effect.
 //
 // A script may match no meeting, because the meeting may come later. If the test of [NewServer] fails,

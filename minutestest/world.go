@@ -34,8 +34,8 @@ type (
 	//	  "keys":[{"secret":"key_ci","integration_id":"int_ci","scopes":["meetings:read"],"ip_allowlist":["10.0.0.0/8"],"expires_at":1,"revoked":false}],
 	//	  "meetings":[{"title":"Weekly","creator_id":"emp_ada","status":"created","count":3}]}]}
 	World = world.World
-	// Stages sets how long a meeting stays in each status between its audio and its minutes. A stage of 0
-	// takes the World's time in a [Script], and 20, 50 or 50 milliseconds in a [World].
+	// Stages sets how long a meeting stays in each status between its audio and its minutes. In a
+	// [Script], 0 means the World's time; in a [World], it means 20, 50 and 50 milliseconds, in this order.
 	//
 	//	Prepare, Transcribe, Write  time.Duration  // in audio_uploaded, transcribing, generating_minutes
 	Stages = world.Stages
@@ -51,7 +51,7 @@ type (
 	//	Members, Integrations            []Member, []Integration
 	//	Projects, Templates              []Project, []Template  // no templates: tpl_standard
 	//	Vocabulary, Keys                 []minutes.VocabularyEntry, []Key
-	//	Meetings                         []WorldMeeting  // at the beginning, the oldest first; later empty
+	//	Meetings                         []WorldMeeting  // the initial ones, oldest first; later empty
 	Organisation = world.Organisation
 	// Member is a person in an organisation, whether or not they can sign in.
 	//
@@ -88,7 +88,7 @@ type (
 	//
 	//	Title, ProjectID            string
 	//	ExternalID                  string              // Count above 1 adds "-1", "-2" and so on
-	//	Date, CreatorID             string              // "": 2026-01-01, the first integration or else member
+	//	Date, CreatorID             string              // "": 2026-01-01; first integration, else member
 	//	Status                      minutes.Status      // "": minutes_ready
 	//	Visibility                  minutes.Visibility  // "": the creator's default, as in a create
 	//	ParticipantIDs, SharedWith  []string            // SharedWith counts only if Visibility is shared
