@@ -87,7 +87,7 @@ func headerOf(ctx context.Context) http.Header {
 // Do makes a request to an endpoint that this package does not cover, with the same authentication, rate
 // limit and errors as every other call. If out is not nil, Do decodes the response into out, which must be
 // a pointer. To read fields that a type of this package lacks, embed the type in the struct of out (see the
-// example), or call the method that returns it with [ContextWithResponse], which keeps the method's checks.
+// example), or pass [ContextWithResponse] to the method that returns it, and keep that method's checks.
 //
 // A GET, or a request with Request.Idempotent, is retried after every failure that [WithMaxRetries] lists.
 // Any other request is retried only after a 429, or if there was no connection, because otherwise the

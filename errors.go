@@ -86,7 +86,7 @@ const ErrRateLimited ErrorCode = "RATE_LIMITED"
 type Error struct {
 	StatusCode int // of the last response; 0 if there was none, or if FindByExternalID found no meeting
 	// Code is the service's code (section 7), as sent, or empty if the response did not come from the
-	// service. It is ErrRateLimited for a 429 without a code (the API reference describes no other), and
+	// service. It is ErrRateLimited for a 429 without a code (the only 429 in the API reference), and
 	// for a request that the Client did not send because of an earlier 429.
 	Code      ErrorCode
 	Message   string // for people; if the response does not match the API reference, it says why

@@ -43,8 +43,8 @@ type FollowOptions struct {
 //
 //   - Follow stores nothing, so the next run, and every other process that follows, yields the same
 //     meetings again. Store the ids of those that you have handled, and let Skip look them up.
-//   - Follow finds a new meeting within half a minute, or later if it must GET more than about 300 meetings
-//     one by one. It polls a meeting without audio ever less often: at intervals of a thirtieth of its
+//   - Follow finds a new meeting within half a minute, or later if more than about 300 need single GETs
+//     (docs/polling.md). It polls a meeting without audio ever less often: at intervals of a thirtieth of its
 //     age, so daily after thirty days.
 //   - While the body of the loop runs, Follow goes on polling.
 //   - If the list fails for another reason, Follow logs a warning and tries again.

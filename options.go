@@ -143,8 +143,7 @@ type UploadTimeouts struct {
 
 // WithUploadTimeouts sets when the Client gives up an attempt of an upload, so that nothing that hangs
 // keeps an upload slot for ever. The upload as a whole has no timeout but its context's deadline. If your
-// transport limits its connections, allow at most as many uploads at a time (see [WithUploadConcurrency]),
-// because Stall includes the wait for a connection.
+// transport limits its connections, keep [WithUploadConcurrency] within that limit, because Stall includes the wait for a connection.
 func WithUploadTimeouts(t UploadTimeouts) Option {
 	return option("WithUploadTimeouts", t.Stall >= 0 && t.Response >= 0, "must not be negative", func(c *core) {
 		c.uploads = UploadTimeouts{Stall: cmp.Or(t.Stall, c.uploads.Stall), Response: cmp.Or(t.Response, c.uploads.Response)}

@@ -37,7 +37,7 @@ func (o *ProcessOptions) checked() (ProcessOptions, error) {
 type Result struct {
 	MeetingID  string               // set as soon as there is a meeting; if Create failed, Params identifies the job
 	Meeting    *Meeting             // last snapshot; nil if no response showed the meeting
-	Created    bool                 // as Create returned it; even if false, this call may have created it
+	Created    bool                 // from Create; may be false although this call made the meeting
 	Params     *MeetingCreateParams // of Process or Job; otherwise nil
 	Minutes    *Minutes             // nil if Until is an earlier status
 	Transcript *Transcript          // nil without the option Transcript

@@ -175,9 +175,9 @@ func (c *core) look(ctx context.Context, id string, since time.Time) (*Meeting, 
 //   - WaitAll ranges over ids on another goroutine, so ids may block.
 //   - If you leave the loop, the remaining waits end, but their meetings go on.
 //
-// Each Result has MeetingID, and Meeting if a response has shown it. Its error is one of Wait, Minutes or
-// Transcript, or a *[WaitError] with a *[ParamError] for an unusable id. When ctx is done or the service
-// rejects the key, each id that is still pending gets a Result with that error.
+// Each Result has MeetingID, and Meeting if a response has shown it. Errors are those of Wait, Minutes
+// and Transcript, or a *[WaitError] with a *[ParamError] for an unusable id. When ctx is done or the
+// service rejects the key, each id that is still pending gets a Result with the error of that.
 //
 // A nil Result ends the loop early, once each id that was read has had its own Result. The error is a
 // *[WaitError] if ctx is done or the service rejected the key (see [KeyRejected]), and a *[ParamError] if

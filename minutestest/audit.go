@@ -248,7 +248,7 @@ const MinPollInterval = 30 * time.Second
 // apart only by their key, because a connection does not show which process made it.
 //
 // Workers with such a shared key look like one client. So each time a create returns an existing
-// meeting, as in Process with an ExternalID, the audit allows one more poller of it. Thus it never
+// meeting, as in Process with an ExternalID, the audit allows that meeting one more poller. It never
 // reports Process, whether two workers run it at once or one continues after another was killed.
 type ViolationKind string
 
@@ -259,8 +259,8 @@ const (
 	// polls, so they neither cause nor excuse a violation.
 	//
 	// Your program's own Get just before a Wait counts as a poll, so use WaitOptions.OnStatus instead. A
-	// false positive is possible only if two processes share a key over a socket and both wait for one
-	// meeting, one of them with Resume, Wait, WaitAll or Follow, because they then look like one client.
+	// false positive needs two processes that share a key over a socket, so look like one client, and wait
+	// for one meeting, not both with Process.
 	// Give each process its own key.
 	ViolationPoll ViolationKind = "poll"
 	// ViolationCredential: an Authorization header was sent to storage, which must not see the key. It
@@ -268,7 +268,7 @@ const (
 	ViolationCredential ViolationKind = "credential"
 	// ViolationRepeat: a client sent the same create of a meeting, member or project again, although the
 	// first one may have taken effect, because it got a 5xx or no complete response. Creates with an
-	// external_id are safe to repeat, and so are all other requests. If the client has read a page of that
+	// external_id are safe to repeat, and so are all other requests. If the client has read a list page of that
 	// list (of meetings, members or projects) in between, it may create again, because it could see
 	// whether the first create took effect. It may be a false positive if you want two of the same, such
 	// as two members of one name.
@@ -324,7 +324,7 @@ func (v Violation) String() string {
 }
 
 // Violations returns the violations so far, in the order in which the audit noticed them. It keeps the
-// last thousand, because a program that breaks a rule so often has only one mistake.
+// last thousand, because so many mostly repeat the same mistake.
 func (s *Server) Violations() []Violation {
 	list, _ := s.audit.violations.Since(0)
 	return list

@@ -85,8 +85,8 @@
 //
 //   - D1: transcript, projects, templates, usage and vocabulary have the routes and scopes that package
 //     minutes assumes, and changing participants or requesting an upload URL needs meetings:write
-//   - D2: a meeting created without a visibility gets the default of its integration, which is
-//     organisation unless set, or private if the key is personal
+//   - D2: without a visibility, a meeting is private if the key is personal; otherwise it gets its
+//     integration's default, which is organisation unless set
 //   - D3: a create with an external_id that exists gets 200 and that meeting if the caller may see it,
 //     and 409 EXTERNAL_ID_TAKEN otherwise
 //   - D4: unknown ids of participants, projects and templates get a 404, but unknown ids in shared_with

@@ -245,7 +245,7 @@ func (f *faults) waiting(clientSide bool) (list []*Injection) {
 	return list
 }
 
-// UnusedFaults describes each injection that would fail the test of [NewServer] if the test ended now,
+// UnusedFaults describes each injection that would fail the test given to [NewServer] if the test ended now,
 // because it was applied fewer times than it says.
 func (s *Server) UnusedFaults() (list []string) {
 	for _, i := range s.faults.unused() {

@@ -11,11 +11,11 @@ import (
 )
 
 // Script sets the outcome of future meetings, and of the remaining stages of meetings in progress. A
-// script replaces an earlier one for the same meeting, external id or title, or for all, and if it sets
-// nothing else, it only removes that one. An invalid one fails the test, but the scripts before it take
+// script replaces an earlier one for the same meeting, external id or title, or for all;
+// one that sets no other field only removes it. An invalid one fails the test, but the scripts before it take
 // effect.
 //
-// A script may match no meeting, because the meeting may come later. If the test of [NewServer] fails,
+// A script may match no meeting, because the meeting may come later. If the test given to [NewServer] fails,
 // its log names each script for a title or external id that no meeting has at the end.
 func (s *Server) Script(scripts ...Script) {
 	s.helper()
@@ -55,7 +55,7 @@ func (s *Server) Release(meetingID string) bool {
 	return released
 }
 
-// Advance moves a meeting with audio to the given status, or to a final one before it, without waiting
+// Advance moves a meeting with audio to the given status, or until it ends earlier, without waiting
 // for the clock and even if a script holds it. If until is "", it moves the meeting by one status. It
 // returns the status reached. The test fails if the meeting does not exist, has no audio, or has already
 // gone past the given status.

@@ -178,7 +178,7 @@ type mistake struct {
 
 func (m mistake) Error() string { return fmt.Sprintf("minutestest: %s: %v", m.method, m.err) }
 
-// Try calls f. If an invalid argument makes a Server of [New] panic, Try returns it as an error. Use
+// Try calls f. If a Server made by [New] panics at an invalid argument, Try returns an error. Use
 // it in a program that gets scripts, meetings or updates from elsewhere, because only the call itself
 // shows whether they fit what the Server contains. For faults, [Match.Validate] says the same in
 // advance. The error does not name the method.
