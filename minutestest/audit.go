@@ -268,9 +268,9 @@ const (
 	ViolationCredential ViolationKind = "credential"
 	// ViolationRepeat: a client sent the same create of a meeting, member or project again, although the
 	// first one may have taken effect, because it got a 5xx or no complete response. Creates with an
-	// external_id are safe to repeat, and so are all other requests. If the client has read a list page of that
-	// list (of meetings, members or projects) in between, it may create again, because it could see
-	// whether the first create took effect. It may be a false positive if you want two of the same, such
+	// external_id are safe to repeat, and so are all other requests. If the client has listed
+	// the meetings, members or projects in between, it may create again, because it could see whether the
+	// first create took effect. It may be a false positive if you want two of the same, such
 	// as two members of one name.
 	ViolationRepeat ViolationKind = "repeat"
 	// ViolationUploadURL: a client requested an upload URL for a meeting that has its audio, although
