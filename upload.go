@@ -57,7 +57,7 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, 
 }
 
 // withRecording waits for an upload slot, opens the recording of source, and calls use with it. An
-// error of closing the recording is only logged, because all of it has been read.
+// error of closing the recording is only logged, because the recording is no longer needed then.
 func (s *MeetingsService) withRecording(ctx context.Context, source Source, use func(Recording) error) error {
 	c := s.core
 	select {
