@@ -120,27 +120,27 @@ type service struct{ core *core }
 
 // core is shared by the services of a Client. After New, it never changes.
 type core struct {
-	rest.Config                    // of api
-	storage      http.RoundTripper // for uploads; nil: the transport for API calls, until ready
-	routes       []route.Route
-	limit        *rate.Limiter
-	log          *slog.Logger
-	observers    []func(context.Context, Attempt)
-	uploads      UploadTimeouts
-	slots        chan struct{}
-	storagePause uploadPause
-	local        bool // the service is on this machine, so its storage may be, too
+	rest.Config                   // of api
+	storage     http.RoundTripper // for uploads; nil: the transport for API calls, until ready
+	routes      []route.Route
+	limit       *rate.Limiter
+	log         *slog.Logger
+	observers   []func(context.Context, Attempt)
+	uploads     UploadTimeouts
+	slots       chan struct{}
+	local       bool // the service is on this machine, so its storage may be, too
 
-	api     *rest.Client
-	poller  *poll.Poller[*Meeting] // shared by all waits
-	fetches chan struct{}          // a token for each request for minutes or a transcript that is under way
+	api             *rest.Client
+	storageThrottle *rest.Throttle         // holds back all uploads after a 429 or 503 from storage
+	poller          *poll.Poller[*Meeting] // shared by all waits
+	fetches         chan struct{}          // a token for each request for minutes or a transcript that is under way
 }
 
 // ready prepares a core for requests, after the options have set the fields.
 func (c *core) ready(base *url.URL, apiKey string) {
 	c.Base, c.local = base, isLoopback(base.Hostname())
 	c.Key, c.Mask = rest.NewSecret(apiKey), rest.NewMask(apiKey)
-	c.Throttle = rest.NewThrottle(c.limit)
+	c.Throttle, c.storageThrottle = rest.NewThrottle(c.limit), rest.NewThrottle(rate.NewLimiter(rate.Inf, 0))
 	c.storage = rest.StorageTransport(cmp.Or(c.storage, c.Transport))
 	c.Transport = rest.APITransport(c.Transport)
 	if len(c.observers) > 0 {

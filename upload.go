@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
@@ -109,7 +108,7 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 			err = u.newURL(ctx)
 		}
 		if err == nil && next.Step != storage.GiveUp {
-			err = c.storagePause.wait(ctx)
+			err = c.storageThrottle.Wait(ctx, false)
 		}
 		switch {
 		case errors.Is(err, errArrived):
@@ -167,6 +166,7 @@ func (u *upload) ask(ctx context.Context) error {
 func (u *upload) attempt(ctx context.Context) storage.Decision {
 	c, number := u.core, u.state.Attempts+1
 	ctx = rest.WithAttempt(ctx, &rest.Attempt{Request: &rest.Request{Operation: route.Upload, ID: u.id}, Number: number})
+	sentAt := time.Now()
 	o := u.put.Do(ctx)
 	wait := rest.Delay(u.state.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
 	next, state := storage.Decide(u.state, o, time.Now(), wait)
@@ -175,7 +175,7 @@ func (u *upload) attempt(ctx context.Context) storage.Decision {
 		u.response = o
 	}
 	if o.StatusCode == http.StatusTooManyRequests || o.StatusCode == http.StatusServiceUnavailable {
-		c.storagePause.extend(wait)
+		c.storageThrottle.Limited(sentAt, wait)
 	}
 	a := Attempt{
 		AttemptInfo: AttemptInfo{Operation: OpUpload, MeetingID: u.id, Number: number},
@@ -207,30 +207,4 @@ func (u *upload) failure(ctx context.Context, err error) error {
 		e.Host = u.core.Mask.Text(u.put.URL.Host)
 	}
 	return e
-}
-
-// uploadPause holds back all uploads of a Client after a 429 or 503 from storage.
-type uploadPause struct {
-	mu    sync.Mutex
-	until time.Time
-}
-
-// extend makes the pause last for d or longer, and returns how long it lasts.
-func (p *uploadPause) extend(d time.Duration) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if until := time.Now().Add(d); until.After(p.until) {
-		p.until = until
-	}
-	return time.Until(p.until)
-}
-
-// wait waits for the end of the pause, which may be extended meanwhile.
-func (p *uploadPause) wait(ctx context.Context) error {
-	for left := p.extend(0); left > 0; left = p.extend(0) {
-		if err := rest.Sleep(ctx, left); err != nil {
-			return err
-		}
-	}
-	return nil
 }

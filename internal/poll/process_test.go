@@ -63,9 +63,7 @@ func (p *process) arrive(ctx context.Context, sentAt time.Time, takes time.Durat
 		f = canceled
 	}
 	if f != nil && f.Kind == poll.RateLimited {
-		p.throttle.Limited(sentAt, f.RetryAfter)
-	} else {
-		p.throttle.Ended()
+		p.throttle.Limited(sentAt, rest.Delay(0, min(f.RetryAfter, rest.MaxRetryAfter)))
 	}
 	return f
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// limit waits before every attempt until the throttle lets it through, and tells the throttle how
-// the attempt ended. The wait is outside the attempt's time limit.
+// limit waits before every attempt until the throttle lets it through, and tells the throttle of a 429. The wait is outside
+// the attempt's time limit.
 type limit struct {
 	next     http.RoundTripper
 	throttle *Throttle
@@ -32,9 +32,8 @@ func (l *limit) RoundTrip(req *http.Request) (*http.Response, error) {
 	sentAt := time.Now()
 	resp, err := l.next.RoundTrip(req)
 	if err == nil && resp.StatusCode == http.StatusTooManyRequests {
-		k.attempt.Pause = l.throttle.Limited(sentAt, RetryAfter(resp))
-	} else {
-		l.throttle.Ended()
+		pause := max(min(RetryAfter(resp), MaxRetryAfter), Delay(k.attempt.Number-1, 0))
+		k.attempt.Pause = l.throttle.Limited(sentAt, pause)
 	}
 	return resp, err
 }

@@ -56,17 +56,6 @@ func TestLimit_PausesAllRequests(t *testing.T) {
 	})
 }
 
-// Pauses only grow while one 429 follows another.
-func TestLimit_ForgetsRowOf429sAfterSuccess(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newClient(&service{answers: []answer{{status: 429}, {status: 429}, {status: 200}}})
-		_, err := c.Do(t.Context(), get)
-		require.NoError(t, err)
-		require.Zero(t, c.Throttle.pace.row)
-	})
-}
-
 func TestLimit_CountsRetries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -3,7 +3,7 @@
 // caller interprets the response.
 //
 // Read [New] first: it assembles the chain that each attempt passes through. The files then follow
-// in this order: retry.go, limit.go (with throttle.go and pace.go), credentials.go, attempt.go. They use
+// in this order: retry.go, limit.go (with throttle.go), credentials.go, attempt.go. They use
 // connection.go (what an error of a connection means) and secret.go (how errors lose secrets).
 package rest
 
@@ -61,7 +61,7 @@ func New(cfg Config) *Client {
 		HTTPClient:   &http.Client{Transport: chain},
 		RetryMax:     cfg.MaxRetries,
 		CheckRetry:   c.checkRetry,
-		Backoff:      c.backoff,
+		Backoff:      backoff,
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
 	return c

@@ -3,7 +3,6 @@ package rest
 import (
 	"context"
 	"errors"
-	"math"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -29,7 +28,8 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 		k.response.MayHaveTakenEffect = true
 	}
 	useful := a.Number <= c.MaxRetries && !k.Background && worthRetrying(resp, err, k.Repeatable)
-	if wait := c.longestWait(a.Number-1, resp); useful && ctx.Err() == nil && wait < timeLeft(ctx) {
+	wait := max(longestDelay(a.Number-1, RetryAfter(resp)), c.Throttle.Left())
+	if useful && ctx.Err() == nil && !tooLate(ctx, wait) {
 		a.WillRetry, a.RetryIn = true, wait
 	}
 	if c.Observe != nil {
@@ -56,39 +56,20 @@ func worthRetrying(resp *http.Response, err error, repeatable bool) bool {
 	return repeatable && RetryAfter(resp) <= MaxRetryAfter
 }
 
-// backoff returns the wait before retry n, from 0. After a 429, the link limit waits instead,
-// because all requests pause.
-func (c *Client) backoff(_, _ time.Duration, n int, resp *http.Response) time.Duration {
-	if resp != nil && resp.StatusCode == http.StatusTooManyRequests {
-		return 0
-	}
+// backoff returns the wait before retry n, from 0. After a 429, the link limit may then wait longer, because all requests pause.
+func backoff(_, _ time.Duration, n int, resp *http.Response) time.Duration {
 	return Delay(n, RetryAfter(resp))
 }
 
-// longestWait returns the longest wait before retry n, from 0. After a 429 it is what is left of the pause, although other
-// requests may then go first.
-func (c *Client) longestWait(n int, resp *http.Response) time.Duration {
-	if resp != nil && resp.StatusCode == http.StatusTooManyRequests {
-		return max(0, c.Throttle.Left())
-	}
-	_, longest := delays(n, RetryAfter(resp))
-	return longest
-}
-
-// Delay returns a random wait before retry n, from 0, so that clients that failed together do not
-// retry together. It is at least retryAfter.
+// Delay returns the wait before retry n, from 0: retryAfter, and exponential backoff with full jitter, so that clients that
+// failed together do not retry together.
 func Delay(n int, retryAfter time.Duration) time.Duration {
-	shortest, longest := delays(n, retryAfter)
-	return shortest + rand.N(longest-shortest+1)
+	return retryAfter + rand.N(longestDelay(n, 0)+1)
 }
 
-// delays returns the bounds of Delay: exponential backoff with full jitter.
-func delays(n int, retryAfter time.Duration) (shortest, longest time.Duration) {
+func longestDelay(n int, retryAfter time.Duration) time.Duration {
 	const first, most = 500 * time.Millisecond, 30 * time.Second
-	if retryAfter > 0 {
-		return retryAfter, retryAfter + first
-	}
-	return 0, min(first<<min(n, 6), most)
+	return retryAfter + min(first<<min(n, 6), most)
 }
 
 // RetryAfter returns the Retry-After of a response, which is a number of seconds or a date. It is 0
@@ -106,12 +87,10 @@ func RetryAfter(resp *http.Response) time.Duration {
 	return max(0, time.Until(at))
 }
 
-// timeLeft returns the time until ctx's deadline.
-func timeLeft(ctx context.Context) time.Duration {
-	if deadline, ok := ctx.Deadline(); ok {
-		return time.Until(deadline)
-	}
-	return math.MaxInt64
+// tooLate reports whether ctx's deadline comes before the end of a wait.
+func tooLate(ctx context.Context, wait time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && time.Until(deadline) <= wait
 }
 
 // Sleep waits for d, or until ctx is done.

@@ -90,7 +90,7 @@ func TestRetry_Waits(t *testing.T) {
 	}{
 		"502":                     {answer{status: 502}, make([]time.Duration, 20), append(ms(s/2, s, 2*s, 4*s, 8*s, 16*s), slices.Repeat(ms(30*s), 14)...)},
 		"lost":                    {answer{err: io.EOF}, ms(0, 0), ms(s/2, s)},
-		"503 for 3 s":             {answer{status: 503, retryAfter: "3"}, ms(3*s, 3*s), ms(7*s/2, 7*s/2)},
+		"503 for 3 s":             {answer{status: 503, retryAfter: "3"}, ms(3*s, 3*s), ms(7*s/2, 4*s)},
 		"500 ignores Retry-After": {answer{status: 500, retryAfter: "30"}, ms(0, 0), ms(s/2, s)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -263,10 +263,11 @@ func TestRetry_ReportsAttempts(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, got, 5)
 		require.Equal(t, Attempt{Number: 1, Status: 429, Took: 2 * time.Second, WillRetry: true, RetryIn: got[0].RetryIn, Pause: got[0].Pause}, got[0])
-		require.GreaterOrEqual(t, got[0].RetryIn, got[0].Pause, "the halved pace may last longer")
+		require.GreaterOrEqual(t, got[0].RetryIn, got[0].Pause)
 		require.GreaterOrEqual(t, got[0].Pause, 3*time.Second)
-		require.Equal(t, Attempt{Number: 2, Err: io.EOF, WillRetry: true, RetryIn: time.Second}, got[1])
-		require.Equal(t, Attempt{Number: 3, Status: 503, WillRetry: true, RetryIn: 9500 * time.Millisecond}, got[2])
+		require.GreaterOrEqual(t, got[1].RetryIn, time.Second)
+		require.Equal(t, Attempt{Number: 2, Err: io.EOF, WillRetry: true, RetryIn: got[1].RetryIn}, got[1])
+		require.Equal(t, Attempt{Number: 3, Status: 503, WillRetry: true, RetryIn: 11 * time.Second}, got[2])
 		require.ErrorIs(t, got[3].Err, os.ErrDeadlineExceeded)
 		require.Equal(t, Attempt{Number: 5, Status: 404}, got[4])
 		for i, req := range s.reqs {

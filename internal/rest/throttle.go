@@ -3,30 +3,43 @@ package rest
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"math"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 )
 
+const (
+	leastPace = 0.1   // requests a second
+	growth    = 0.001 // of the pace, by the square of the seconds since the last 429
+)
+
 // Throttle decides when a Client may send its next request: within its rate limit, after the pause that follows a 429, and
 // at a pace that it shares fairly with other processes which the service limits together with it.
 //
-// Requests stand in line for the gate, which lets one after the other through. One in the background goes there only if none
-// of the user's is in line, or after the time of three requests. So a user who calls without a break cannot stop the polling.
+// Nothing is known about the service's limit: it may belong to a process, a key or an address, and other processes may use it
+// up. So each 429 halves the pace, which then grows by an amount that only depends on the time since that 429. All processes
+// gain the same and lose in proportion to what they have; so they approach equal shares. The growth is quadratic, because
+// that finds a share of 0.1 requests a second as well as one of 100: it is 0.1 after ten seconds, 3.6 after a minute, and 90
+// after five.
 type Throttle struct {
 	limit *rate.Limiter
-	// Each of these channels has room for one token: that of the request whose turn it is there.
-	users, background, gate chan struct{}
+	// The requests of the user stand in one line, those in the background in another. Who has the token is the first.
+	users, background chan struct{}
 
-	mu   sync.Mutex
-	pace pace
+	mu      sync.Mutex
+	next    time.Time // when 429s let the next request go
+	limited time.Time // the last 429 that halved the pace; zero if there was none, so that the pace has no bound
+	halved  float64   // requests a second just after that 429
+	sent    time.Time // the last request
+	recent  float64   // requests in about the second before sent, each counting less the older it was
+	since   time.Time // when the first request in the background became the first
 }
 
 // NewThrottle returns a Throttle within a limit.
 func NewThrottle(limit *rate.Limiter) *Throttle {
-	return &Throttle{limit: limit, users: make(chan struct{}, 1), background: make(chan struct{}, 1), gate: make(chan struct{}, 1)}
+	return &Throttle{limit: limit, users: make(chan struct{}, 1), background: make(chan struct{}, 1)}
 }
 
 // ErrPaused means that a rate-limit pause outlasts the context's deadline, so that the caller would get DeadlineExceeded in
@@ -35,97 +48,86 @@ var ErrPaused = fmt.Errorf("the rate-limit pause after a 429 outlasts the contex
 
 // Wait returns once a request may be sent. If ctx's deadline comes before the end of the pause, it returns ErrPaused at once.
 func (t *Throttle) Wait(ctx context.Context, background bool) error {
-	if left := t.Left(); left > 0 && left > timeLeft(ctx) {
+	if left := t.Left(); left > 0 && tooLate(ctx, left) {
 		return ErrPaused
 	}
-	line := t.users
+	line, other := t.users, t.background
 	if background {
-		line = t.background
-	}
-	if err := enter(ctx, line); err != nil {
-		return err
-	}
-	defer func() { <-line }()
-	if background {
-		if err := t.giveWay(ctx); err != nil {
-			return err
-		}
-	}
-	if err := enter(ctx, t.gate); err != nil {
-		return err
-	}
-	defer func() { <-t.gate }()
-	for left := t.send(); left > 0; left = t.send() { // the others wait behind this one
-		if err := Sleep(ctx, min(left, time.Second)); err != nil { // meanwhile, the pace grows, or a 429 comes
-			return err
-		}
-	}
-	return nil
-}
-
-// enter waits until the token fits into the channel: first come, first served.
-func enter(ctx context.Context, place chan<- struct{}) error {
-	if err := ctx.Err(); err != nil {
-		return err
+		line, other = other, line
 	}
 	select {
-	case place <- struct{}{}:
-		return nil
+	case line <- struct{}{}:
+		defer func() { <-line }()
 	case <-ctx.Done():
-		return ctx.Err()
 	}
-}
-
-// giveWay lets the user's requests go first, for the time of three requests and at most for a minute.
-func (t *Throttle) giveWay(ctx context.Context) error {
-	const looks = 10
-	t.mu.Lock()
-	perSecond := min(t.pace.perSecond(time.Now()), float64(t.limit.Limit()))
-	t.mu.Unlock()
-	step := min(time.Minute, time.Duration(3/perSecond*float64(time.Second))) / looks
-	for i := 0; i < looks && len(t.users) > 0; i++ {
-		if err := Sleep(ctx, step); err != nil {
-			return err
+	for began := time.Now(); ctx.Err() == nil; {
+		left := t.send(background, began, len(other) > 0)
+		if left <= 0 {
+			return nil
 		}
+		_ = Sleep(ctx, min(left, time.Second)) // meanwhile, a 429 may come
 	}
-	return nil
+	return ctx.Err()
 }
 
-// send records a request if it may be sent now. Otherwise it returns how long the request must wait.
-func (t *Throttle) send() time.Duration {
+// send records a request if it may be sent now. Otherwise it returns how long the request must wait, which began as the
+// first of its line. Of two that contend, the user's goes first, unless the one in the background has waited for the time
+// of three requests, or for a minute.
+func (t *Throttle) send(background bool, began time.Time, contended bool) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	if left := t.pace.left(now); left > 0 {
+	if background {
+		t.since = began
+	}
+	if left := t.next.Sub(now); left > 0 {
 		return left
 	}
+	gap := gapOf(min(t.perSecond(now), float64(t.limit.Limit())))
 	r := t.limit.ReserveN(now, 1)
-	if left := r.DelayFrom(now); left > 0 {
+	left := r.DelayFrom(now)
+	if overdue := now.Sub(t.since) >= min(3*gap, time.Minute); contended && overdue != background {
+		left = max(left, gap/8) // by then, the other one has gone
+	}
+	if left > 0 {
 		r.CancelAt(now)
 		return left
 	}
-	t.pace.send(now)
+	t.recent = 1 + t.recent*math.Exp(-now.Sub(t.sent).Seconds())
+	t.sent, t.next = now, now.Add(gapOf(t.perSecond(now)))
 	return 0
 }
 
-// Ended records that an attempt ended with anything but a 429.
-func (t *Throttle) Ended() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.pace.row = 0
+// perSecond returns the pace, in requests a second.
+func (t *Throttle) perSecond(now time.Time) float64 {
+	since := now.Sub(t.limited).Seconds()
+	return t.halved + growth*since*since
 }
 
-// Limited records that an attempt, sent at sentAt, got a 429 with a Retry-After, or 0 if there was none. It returns the pause
-// that this started or extended, else 0.
-func (t *Throttle) Limited(sentAt time.Time, retryAfter time.Duration) time.Duration {
+// gapOf returns the time between two requests.
+func gapOf(perSecond float64) time.Duration { return time.Duration(float64(time.Second) / perSecond) }
+
+// Limited records that an attempt, sent at sentAt, was told to come back after a pause. It returns the pause of all requests
+// that this started or extended, else 0. If the attempt was sent before the last 429 came, it says nothing new about the pace.
+func (t *Throttle) Limited(sentAt time.Time, pause time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.pace.rejected(time.Now(), sentAt, retryAfter, rand.Float64())
+	now := time.Now()
+	if sentAt.After(t.limited) {
+		t.halved, t.limited = max(leastPace, min(t.perSecond(now), t.recent)/2), now
+		gap := gapOf(t.halved)
+		pause = max(pause, gap*3/2)
+	}
+	if !now.Add(pause).After(t.next) {
+		return 0
+	}
+	t.next = now.Add(pause)
+	return pause
 }
 
-// Left returns how long the pause, and the pace after it, hold the next request back. At 0 or less, they do not.
+// Left returns how long 429s hold the next request back. At 0 or less, they do not.
 func (t *Throttle) Left() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.pace.left(time.Now())
+	return time.Until(t.next)
 }
