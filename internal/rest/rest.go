@@ -39,6 +39,7 @@ type Config struct {
 // Client makes requests to one service.
 type Client struct {
 	Config
+	base    string // Config.Base
 	retries retryablehttp.Client
 }
 
@@ -52,7 +53,7 @@ type Client struct {
 //	attempt        limits the time, and reads the whole response
 //	Transport      connects to the service
 func New(cfg Config) *Client {
-	c := &Client{Config: cfg}
+	c := &Client{Config: cfg, base: cfg.Base.String()}
 	var chain http.RoundTripper = cfg.Transport
 	chain = &attempt{next: chain, timeout: cfg.Timeout}
 	chain = &credentials{next: chain, authorization: []string{"Bearer " + cfg.Key.Reveal()}, userAgent: []string{cfg.UserAgent}}
@@ -128,9 +129,9 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 
 // build returns the request without the header, which credentials sets.
 func (c *Client) build(ctx context.Context, r *Request) (*retryablehttp.Request, error) {
-	path, err := url.PathUnescape(r.Path)
+	u, err := url.Parse(c.base + r.Path)
 	if err != nil {
-		return nil, err
+		return nil, c.Mask.Err(err)
 	}
 	values, ok := r.Query.(url.Values)
 	if !ok && r.Query != nil {
@@ -138,10 +139,7 @@ func (c *Client) build(ctx context.Context, r *Request) (*retryablehttp.Request,
 			return nil, err
 		}
 	}
-	u := &url.URL{Scheme: c.Base.Scheme, Host: c.Base.Host, Path: c.Base.Path + path, RawQuery: values.Encode()}
-	if path != r.Path || c.Base.RawPath != "" {
-		u.RawPath = c.Base.EscapedPath() + r.Path
-	}
+	u.RawQuery = values.Encode()
 	req := &http.Request{Method: r.Method, URL: u, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	out := &retryablehttp.Request{Request: req.WithContext(ctx)}
 	if r.Body == nil {

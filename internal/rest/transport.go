@@ -1,10 +1,8 @@
 package rest
 
 import (
-	"errors"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -83,15 +81,6 @@ func clone(t *http.Transport) *http.Transport {
 	}
 	if t.OnProxyConnectResponse == nil {
 		t.OnProxyConnectResponse = CheckProxy
-	}
-	if find := t.Proxy; find != nil {
-		t.Proxy = func(req *http.Request) (*url.URL, error) {
-			proxy, err := find(req)
-			if err != nil { // it quotes the proxy's address, which may contain a password
-				err = &net.OpError{Op: "proxyconnect", Err: errors.New("the proxy's address cannot be used")}
-			}
-			return proxy, err
-		}
 	}
 	return t
 }
