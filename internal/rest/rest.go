@@ -39,7 +39,6 @@ type Config struct {
 // Client makes requests to one service.
 type Client struct {
 	Config
-	base    string // Config.Base
 	retries retryablehttp.Client
 }
 
@@ -53,7 +52,7 @@ type Client struct {
 //	attempt        limits the time, and reads the whole response
 //	Transport      connects to the service
 func New(cfg Config) *Client {
-	c := &Client{Config: cfg, base: cfg.Base.String()}
+	c := &Client{Config: cfg}
 	var chain http.RoundTripper = cfg.Transport
 	chain = &attempt{next: chain, timeout: cfg.Timeout}
 	chain = &credentials{next: chain, authorization: []string{"Bearer " + cfg.Key.Reveal()}, userAgent: []string{cfg.UserAgent}}
@@ -129,10 +128,12 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 
 // build returns the request without the header, which credentials sets.
 func (c *Client) build(ctx context.Context, r *Request) (*retryablehttp.Request, error) {
-	u, err := url.Parse(c.base + r.Path)
+	u, err := url.Parse(r.Path)
 	if err != nil {
 		return nil, c.Mask.Err(err)
 	}
+	u.Scheme, u.Host = c.Base.Scheme, c.Base.Host
+	u.Path, u.RawPath = c.Base.Path+u.Path, c.Base.EscapedPath()+u.EscapedPath()
 	values, ok := r.Query.(url.Values)
 	if !ok && r.Query != nil {
 		if values, err = query.Values(r.Query); err != nil {
