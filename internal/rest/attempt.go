@@ -49,10 +49,8 @@ type attempt struct {
 
 func (l *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 	k := callOf(req.Context())
-	a := &Attempt{Request: &k.Request, Number: 1}
-	if k.attempt != nil {
-		a.Number = k.attempt.Number + 1
-	}
+	k.attempts++
+	a := &Attempt{Request: &k.Request, Number: k.attempts}
 	k.attempt = a
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(WithAttempt(req.Context(), a), l.timeout)
@@ -69,8 +67,6 @@ func (l *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	case !canceled && ctx.Err() != nil: // not context.DeadlineExceeded, which means the caller's deadline
 		err = fmt.Errorf("no response within %v: %w", l.timeout, os.ErrDeadlineExceeded)
-	case Permanent(err) && !isProxyError(err): // an error of TLS names no host
-		err = fmt.Errorf("connecting to %s: %w", req.URL.Host, err)
 	}
 	return nil, err
 }
@@ -91,13 +87,12 @@ func (k *call) read(resp *http.Response) error {
 	r.Status, r.Header, r.RetryAfter, r.Limit = resp.StatusCode, resp.Header, RetryAfter(resp), 0
 	body := cmp.Or(k.Buffer, new(bytes.Buffer))
 	body.Reset()
+	stream := cmp.Or[io.ReadCloser](resp.Body, http.NoBody) // careless transports leave it out
+	defer stream.Close()
 	var err error
-	if resp.Body != nil {
-		if resp.StatusCode != http.StatusSwitchingProtocols { // whose body is a connection that no context ends
-			body.Grow(int(min(max(resp.ContentLength, 0), most)) + bytes.MinRead)
-			_, err = body.ReadFrom(io.LimitReader(resp.Body, most+1))
-		}
-		_ = resp.Body.Close() // read to the end, or to the limit
+	if resp.StatusCode != http.StatusSwitchingProtocols { // whose body is a connection that no context ends
+		body.Grow(int(min(max(resp.ContentLength, 0), most)) + bytes.MinRead)
+		_, err = body.ReadFrom(io.LimitReader(stream, most+1))
 	}
 	if r.Body = body.Bytes(); int64(len(r.Body)) > most {
 		r.Limit = most

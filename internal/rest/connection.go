@@ -15,7 +15,8 @@ import (
 func NeverSent(err error) bool {
 	op, isOp := errors.AsType[*net.OpError](err)
 	_, isDNS := errors.AsType[*net.DNSError](err)
-	return isOp && (op.Op == "dial" || op.Op == "proxyconnect") || isDNS || isProxyError(err) || Permanent(err)
+	_, isProxy := errors.AsType[*ProxyError](err)
+	return isOp && (op.Op == "dial" || op.Op == "proxyconnect") || isDNS || isProxy || Permanent(err)
 }
 
 // Permanent reports whether a retry would certainly fail with the same err: the server's certificate
@@ -41,11 +42,6 @@ type ProxyError struct {
 
 func (e *ProxyError) Error() string {
 	return "the proxy " + e.Host + " rejected the connection: " + e.Status
-}
-
-func isProxyError(err error) bool {
-	_, ok := errors.AsType[*ProxyError](err)
-	return ok
 }
 
 // CheckProxy returns a ProxyError unless the proxy accepted the CONNECT request. It is for

@@ -102,7 +102,8 @@ type Response struct {
 type call struct {
 	Request
 	response Response
-	attempt  *Attempt // the last one; nil before the first
+	attempts int      // so far
+	attempt  *Attempt // the last one
 	failure  error    // why the last attempt has no whole response (set by checkRetry), or why it was not sent (by limit)
 }
 
