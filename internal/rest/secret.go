@@ -1,11 +1,13 @@
 package rest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -28,7 +30,7 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
 func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 // Mask removes secrets from texts that come from outside: a server may echo the API key, and so may
-// an id that a caller passes. The zero Mask removes nothing.
+// an id that a caller passes.
 type Mask struct{ replacer *strings.Replacer }
 
 // NewMask returns a Mask for secrets, as they are and as they are in a URL. It ignores a secret of
@@ -56,18 +58,11 @@ func QuerySecrets(u *url.URL) []string {
 			secrets = append(secrets, v, id)
 		}
 	}
-	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < shortest })
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // the longest one wins
-	return secrets
+	return slices.DeleteFunc(secrets, func(s string) bool { return len(s) < shortest })
 }
 
 // Text returns s without secrets.
-func (m Mask) Text(s string) string {
-	if m.replacer == nil {
-		return s
-	}
-	return m.replacer.Replace(s)
-}
+func (m Mask) Text(s string) string { return m.replacer.Replace(s) }
 
 // Err returns err without the *url.Error of net/http, which quotes the URL. If the text of err has a
 // secret, Err returns only the text without it.
@@ -98,4 +93,29 @@ func (m Mask) Header(h http.Header) http.Header {
 		}
 	}
 	return h
+}
+
+var title = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
+
+// Page describes a response of another sender, such as a proxy: the host, the Server header, and the
+// title of its page or else its beginning, without secrets.
+func (m Mask) Page(host string, header http.Header, body []byte) string {
+	text := string(body)
+	if found := title.FindStringSubmatch(text); found != nil {
+		text = found[1]
+	}
+	sender := host
+	if server := m.Text(header.Get("Server")); server != "" {
+		sender = fmt.Sprintf("%s (%.80s)", host, server)
+	}
+	return fmt.Sprintf("%s sent %.80q", sender, strings.Join(strings.Fields(m.Text(text)), " "))
+}
+
+// Redirect describes a redirect, which the Client never follows. It names the target's host.
+func (m Mask) Redirect(host string, header http.Header) string {
+	to, err := url.Parse(header.Get("Location"))
+	if err != nil || *to == (url.URL{}) {
+		return "the Client does not follow redirects"
+	}
+	return "the Client does not follow redirects, here to " + m.Text(cmp.Or(to.Host, host))
 }

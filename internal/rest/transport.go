@@ -4,24 +4,21 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 )
 
 // The default transports are shared by all Clients. If each Client had its own, a discarded Client
 // would leave a pool of connections behind.
 var (
-	defaultAPI = sync.OnceValue(func() *http.Transport {
-		return forAPI(&http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext, // before an attempt ends, so that nothing was sent
-			ForceAttemptHTTP2:   true,
-			MaxIdleConns:        100,
-			MaxIdleConnsPerHost: 16,
-			TLSHandshakeTimeout: 10 * time.Second,
-		})
+	defaultAPI = forAPI(&http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext, // before an attempt ends, so that nothing was sent
+		ForceAttemptHTTP2:   true,
+		MaxIdleConns:        100,
+		MaxIdleConnsPerHost: 16,
+		TLSHandshakeTimeout: 10 * time.Second,
 	})
-	defaultStorage = sync.OnceValue(func() *http.Transport { return forStorage(defaultAPI()) })
+	defaultStorage = forStorage(defaultAPI)
 )
 
 // APITransport returns the transport for requests of the API. next is the caller's, or nil for the
@@ -38,10 +35,10 @@ func StorageTransport(next http.RoundTripper) http.RoundTripper {
 	return choose(next, defaultStorage, forStorage)
 }
 
-func choose(next http.RoundTripper, byDefault func() *http.Transport, adapt func(*http.Transport) *http.Transport) http.RoundTripper {
+func choose(next http.RoundTripper, byDefault *http.Transport, adapt func(*http.Transport) *http.Transport) http.RoundTripper {
 	switch t := next.(type) {
 	case nil:
-		return byDefault()
+		return byDefault
 	case *http.Transport:
 		return adapt(t)
 	}
