@@ -169,13 +169,13 @@ func (u *upload) attempt(ctx context.Context) storage.Decision {
 	sentAt := time.Now()
 	o := u.put.Do(ctx)
 	wait := rest.Delay(u.state.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
-	next, state := storage.Decide(u.state, o, time.Now(), wait)
+	if o.StatusCode == http.StatusTooManyRequests || o.StatusCode == http.StatusServiceUnavailable {
+		c.storageThrottle.Limited(sentAt, wait)
+	}
+	next, state := storage.Decide(u.state, o, time.Now(), max(wait, c.storageThrottle.Left()))
 	u.state, u.lastErr, u.put.WithoutExpect = state, o.Err, state.WithoutExpect
 	if o.StatusCode != 0 {
 		u.response = o
-	}
-	if o.StatusCode == http.StatusTooManyRequests || o.StatusCode == http.StatusServiceUnavailable {
-		c.storageThrottle.Limited(sentAt, wait)
 	}
 	a := Attempt{
 		AttemptInfo: AttemptInfo{Operation: OpUpload, MeetingID: u.id, Number: number},

@@ -25,7 +25,7 @@ const (
 // after five.
 type Throttle struct {
 	limit *rate.Limiter
-	// The requests of the user stand in one line, those in the background in another. Who has the token is the first.
+	// The user's requests stand in one line, those in the background in another. The first one of a line has its token.
 	users, background chan struct{}
 
 	mu      sync.Mutex
@@ -65,7 +65,7 @@ func (t *Throttle) Wait(ctx context.Context, background bool) error {
 		if left <= 0 {
 			return nil
 		}
-		_ = Sleep(ctx, min(left, time.Second)) // meanwhile, a 429 may come
+		_ = Sleep(ctx, left) // meanwhile, a 429 may come
 	}
 	return ctx.Err()
 }
@@ -115,8 +115,7 @@ func (t *Throttle) Limited(sentAt time.Time, pause time.Duration) time.Duration 
 	now := time.Now()
 	if sentAt.After(t.limited) {
 		t.halved, t.limited = max(leastPace, min(t.perSecond(now), t.recent)/2), now
-		gap := gapOf(t.halved)
-		pause = max(pause, gap*3/2)
+		pause = max(pause, gapOf(t.halved)*3/2)
 	}
 	if !now.Add(pause).After(t.next) {
 		return 0
