@@ -9,6 +9,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -162,11 +163,8 @@ func WithCause(ctx context.Context, err error) error {
 
 // Join adds more to err in one line, unless err has it.
 func Join(err, more error) error {
-	switch {
-	case err == nil:
-		return more
-	case more == nil || errors.Is(err, more):
-		return err
+	if err == nil || more == nil || errors.Is(err, more) {
+		return cmp.Or(err, more)
 	}
 	return fmt.Errorf("%w; %w", err, more)
 }

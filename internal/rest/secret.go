@@ -50,7 +50,6 @@ func NewMask(secrets ...string) Mask {
 // QuerySecrets returns the secrets of a presigned URL for NewMask: its query, and each value that is
 // too long for a date, a number or a word. The first part of a credential's scope is the key's id.
 func QuerySecrets(u *url.URL) []string {
-	const shortest = 12
 	secrets := []string{u.RawQuery}
 	for _, values := range u.Query() {
 		for _, v := range values {
@@ -58,7 +57,7 @@ func QuerySecrets(u *url.URL) []string {
 			secrets = append(secrets, v, id)
 		}
 	}
-	return slices.DeleteFunc(secrets, func(s string) bool { return len(s) < shortest })
+	return slices.DeleteFunc(secrets, func(s string) bool { return len(s) < 12 })
 }
 
 // Text returns s without secrets.
