@@ -99,9 +99,6 @@ func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) 
 	if err := cmp.Or(r.check(out), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
 	}
-	if c.Meetings == nil || c.Meetings.core == nil {
-		return nil, errNotNew
-	}
 	core := c.Meetings.core
 	in := rest.Request{
 		Operation: route.Operation(OpDo), Method: r.Method, Path: r.Path, Query: r.Query,
