@@ -15,10 +15,11 @@ import (
 	poll "github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
-// scripted is a service with an empty list, whose GETs fail as told.
+// scripted is a service with an empty list, whose GETs and pages fail as told.
 type scripted struct {
 	mu    sync.Mutex
 	fails func(at time.Duration) *poll.Failure
+	list  func(at time.Duration) *poll.Failure
 	age   time.Duration // of meetings
 	audio bool
 	began time.Time
@@ -43,6 +44,9 @@ func (s *scripted) Get(_ context.Context, id string, send func() bool) (poll.Sna
 
 func (s *scripted) Page(_ context.Context, _ string, send func() bool) ([]poll.Snapshot[int], string, *poll.Failure) {
 	send()
+	if s.list != nil {
+		return nil, "", s.list(time.Since(s.began))
+	}
 	return nil, "", nil
 }
 
@@ -147,6 +151,10 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 		}, want: []int{0, 40, 70}},
 		{name: "rarely without audio", service: &scripted{age: 35 * time.Minute}, patient: true, want: []int{0, 70}},
 		{name: "as often as ever with audio", service: &scripted{age: 35 * time.Minute, audio: true}, patient: true, want: []int{0, 30, 60, 90}},
+		{name: "as ever once an impatient wait joins", service: &scripted{age: 35 * time.Minute}, patient: true, do: func(p *poll.Poller[int]) {
+			sub := p.Subscribe("m", false)
+			time.AfterFunc(90*time.Second, func() { _ = sub.Cancel() })
+		}, want: []int{0, 30, 60, 90}},
 		{name: "for an impatient wait as ever", service: &scripted{age: 35 * time.Minute}, want: []int{0, 30, 60, 90}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -185,27 +193,46 @@ func TestPoller_DropsASnapshotOlderThanTheLast(t *testing.T) {
 	})
 }
 
+// failing fails requests until so long after the start.
+func failing(until time.Duration) func(at time.Duration) *poll.Failure {
+	return func(at time.Duration) *poll.Failure {
+		if at > until {
+			return nil
+		}
+		return &poll.Failure{Err: errDown, Kind: poll.Transient}
+	}
+}
+
 func TestPoller_ReportsTroubleOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{began: time.Now(), fails: func(at time.Duration) *poll.Failure {
-			if at > 20*time.Minute {
-				return nil
+	for _, c := range []struct {
+		name       string
+		gets, list func(at time.Duration) *poll.Failure
+		discovers  bool
+		want       []error
+	}{
+		{"an outage", failing(20 * time.Minute), nil, false, []error{errDown, nil}},
+		{"two failures are an accident", failing(45 * time.Second), nil, false, nil},
+		{"one page of a discovery", nil, failing(0), true, []error{errDown, nil}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &scripted{began: time.Now(), fails: c.gets, list: c.list}
+			var p *poll.Poller[int]
+			var mu sync.Mutex
+			var reports []error
+			p = poll.New[int](s, func(err error) {
+				p.Ask("other", true) // no lock is held
+				mu.Lock()
+				defer mu.Unlock()
+				reports = append(reports, err)
+			})
+			if c.discovers {
+				defer p.Discover(s.began).Cancel()
 			}
-			return &poll.Failure{Err: errDown, Kind: poll.Transient}
-		}}
-		var p *poll.Poller[int]
-		var mu sync.Mutex
-		var reports []error
-		p = poll.New[int](s, func(err error) {
-			p.Ask("other", true) // no lock is held
+			ended(s, p)
 			mu.Lock()
 			defer mu.Unlock()
-			reports = append(reports, err)
+			require.Equal(t, c.want, reports, c.name)
 		})
-		ended(s, p)
-		mu.Lock()
-		defer mu.Unlock()
-		require.Equal(t, []error{errDown, nil}, reports)
-	})
+	}
 }
