@@ -19,11 +19,12 @@ import (
 type scripted struct {
 	mu    sync.Mutex
 	fails func(at time.Duration) *poll.Failure
-	list  func(at time.Duration) *poll.Failure
+	list  func(cursor string) ([]poll.Snapshot[int], string, *poll.Failure)
 	age   time.Duration // of meetings
 	audio bool
 	began time.Time
 	gets  []time.Duration
+	pages []string // cursors
 }
 
 func (s *scripted) Get(_ context.Context, id string, send func() bool) (poll.Snapshot[int], *poll.Failure) {
@@ -42,10 +43,13 @@ func (s *scripted) Get(_ context.Context, id string, send func() bool) (poll.Sna
 	return poll.Snapshot[int]{ID: id, Idle: !s.audio, Created: time.Now().Add(-s.age)}, nil
 }
 
-func (s *scripted) Page(_ context.Context, _ string, send func() bool) ([]poll.Snapshot[int], string, *poll.Failure) {
+func (s *scripted) Page(_ context.Context, cursor string, send func() bool) ([]poll.Snapshot[int], string, *poll.Failure) {
 	send()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pages = append(s.pages, cursor)
 	if s.list != nil {
-		return nil, "", s.list(time.Since(s.began))
+		return s.list(cursor)
 	}
 	return nil, "", nil
 }
@@ -193,30 +197,32 @@ func TestPoller_DropsASnapshotOlderThanTheLast(t *testing.T) {
 	})
 }
 
-// failing fails requests until so long after the start.
-func failing(until time.Duration) func(at time.Duration) *poll.Failure {
-	return func(at time.Duration) *poll.Failure {
-		if at > until {
-			return nil
-		}
-		return &poll.Failure{Err: errDown, Kind: poll.Transient}
-	}
-}
-
 func TestPoller_ReportsTroubleOnce(t *testing.T) {
 	t.Parallel()
+	down := &poll.Failure{Err: errDown, Kind: poll.Transient}
 	for _, c := range []struct {
-		name       string
-		gets, list func(at time.Duration) *poll.Failure
-		discovers  bool
-		want       []error
+		name   string
+		lasts  time.Duration // until GETs work again
+		follow bool          // while the first page of the list fails
+		want   []error
 	}{
-		{"an outage", failing(20 * time.Minute), nil, false, []error{errDown, nil}},
-		{"two failures are an accident", failing(45 * time.Second), nil, false, nil},
-		{"one page of a discovery", nil, failing(0), true, []error{errDown, nil}},
+		{"an outage", 20 * time.Minute, false, []error{errDown, nil}},
+		{"two failures are an accident", 45 * time.Second, false, nil},
+		{"one page that a discovery needs", -1, true, []error{errDown, nil}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &scripted{began: time.Now(), fails: c.gets, list: c.list}
+			s := &scripted{began: time.Now(), fails: func(at time.Duration) *poll.Failure {
+				if at > c.lasts {
+					return nil
+				}
+				return down
+			}}
+			s.list = func(string) ([]poll.Snapshot[int], string, *poll.Failure) {
+				if len(s.pages) == 1 {
+					return nil, "", down
+				}
+				return nil, "", nil
+			}
 			var p *poll.Poller[int]
 			var mu sync.Mutex
 			var reports []error
@@ -226,7 +232,7 @@ func TestPoller_ReportsTroubleOnce(t *testing.T) {
 				defer mu.Unlock()
 				reports = append(reports, err)
 			})
-			if c.discovers {
+			if c.follow {
 				defer p.Discover(s.began).Cancel()
 			}
 			ended(s, p)
@@ -235,4 +241,32 @@ func TestPoller_ReportsTroubleOnce(t *testing.T) {
 			require.Equal(t, c.want, reports, c.name)
 		})
 	}
+}
+
+// A discovery reads the list at once, back to since, and later only down to a page with nothing new.
+func TestDiscovery_ReadsDownToWhatItKnows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		s := &scripted{began: began, list: func(cursor string) ([]poll.Snapshot[int], string, *poll.Failure) {
+			age := time.Duration(len(cursor)+1) * time.Hour // each page is an hour older
+			created := began.Add(-age)
+			return []poll.Snapshot[int]{{ID: age.String(), Final: true, Created: created, Updated: created}}, cursor + "x", nil
+		}}
+		p := newPoller(s)
+		for i := range 5 { // for whom the list is read at 30 s
+			defer p.Subscribe(string(rune('a'+i)), false).Cancel()
+		}
+		time.Sleep(40 * time.Second)
+		s.mu.Lock()
+		s.pages = nil
+		s.mu.Unlock()
+		d := p.Discover(began.Add(-3*time.Hour - time.Minute))
+		defer d.Cancel()
+		time.Sleep(20 * time.Second)
+		found, err := d.Next(t.Context())
+		require.NoError(t, err)
+		require.Len(t, found, 3)
+		require.Equal(t, []string{"", "x", "xx", "xxx"}, s.pages)
+	})
 }
