@@ -90,8 +90,7 @@ func lacks(field string, missing bool) string {
 	return ""
 }
 
-// missingList is missing for a list in a response, whose elements have required fields, too. They
-// are nil after a null in the list, which then lacks an id.
+// missingList is missing for a list in a response, whose elements have required fields, too.
 func missingList[T any, P interface {
 	*T
 	required
@@ -103,7 +102,11 @@ func missingList[T any, P interface {
 		*list = []P{}
 	}
 	for i, element := range *list {
-		if field := cmp.Or(element, new(T)).missing(nil); field != "" {
+		field := "id" // which a null lacks
+		if element != nil {
+			field = element.missing(nil)
+		}
+		if field != "" {
 			return name + "[" + strconv.Itoa(i) + "]." + field
 		}
 	}
