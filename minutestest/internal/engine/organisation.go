@@ -144,25 +144,25 @@ func (q *quota) topUp() {
 }
 
 // reserve sets the seconds of a recording aside, and reports whether there were enough.
-func (q *quota) reserve(j *job) bool {
-	if j.seconds > q.seconds-q.reserved {
+func (q *quota) reserve(m *meeting) bool {
+	if m.seconds > q.seconds-q.reserved {
 		return false
 	}
-	j.reserved = j.seconds
-	q.reserved += j.seconds
+	m.reserved = m.seconds
+	q.reserved += m.seconds
 	return true
 }
 
-// release gives back the seconds set aside for j.
-func (q *quota) release(j *job) {
-	q.reserved -= j.reserved
-	j.reserved = 0
+// release gives back the seconds set aside for m.
+func (q *quota) release(m *meeting) {
+	q.reserved -= m.reserved
+	m.reserved = 0
 }
 
-// take uses up the seconds set aside for j.
-func (q *quota) take(j *job) {
-	q.seconds = max(0, q.seconds-j.reserved)
-	q.release(j)
+// take uses up the seconds set aside for m.
+func (q *quota) take(m *meeting) {
+	q.seconds = max(0, q.seconds-m.reserved)
+	q.release(m)
 }
 
 // spend takes credits, and reports whether there were enough.

@@ -191,7 +191,7 @@ func (s *Service) adopt(w world.World) {
 func (s *Service) replan(now time.Time) {
 	for _, o := range s.orgs {
 		for _, m := range o.meetings {
-			if m.job != nil && !m.status.Final() {
+			if m.Audio != nil && !m.Status.Final() {
 				o.plan(m, now)
 			}
 		}
