@@ -74,6 +74,33 @@ func TestNewServer_LetsSleepersEnd(t *testing.T) {
 	}
 }
 
+// A caller that polls for new requests gets each one once, even one that began first and ended last.
+func TestRequestsAfter_MissesNoSlowRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.Delay(time.Second))
+		go func() { _, _ = srv.Client().Usage.Get(t.Context()) }()
+		synctest.Wait() // it has begun
+		_, err := srv.Client().Members.List(t.Context())
+		require.NoError(t, err)
+		var got, of []int
+		last := 0
+		for range 3 {
+			for r := range srv.RequestsAfter(last) {
+				last = r.Seq
+				got = append(got, r.Seq)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		for _, r := range srv.Requests() {
+			of = append(of, r.Seq)
+		}
+		assert.Equal(t, []int{2, 1}, got, "in the order in which they ended")
+		assert.Equal(t, []int{1, 2}, of, "in the order in which they arrived")
+	})
+}
+
 func weekly() *minutes.MeetingCreateParams {
 	return &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly"}
 }
