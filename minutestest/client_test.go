@@ -101,6 +101,29 @@ func TestRequestsAfter_MissesNoSlowRequest(t *testing.T) {
 	})
 }
 
+// The speed divides stages whatever sets them, and what sets them is shown as it is.
+func TestWithSpeed_DividesEveryStage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithSpeed(60))
+		stages := minutestest.Stages{Prepare: time.Minute, Transcribe: time.Minute, Write: time.Minute}
+		srv.UpdateWorld(func(w *minutestest.World) error {
+			w.Stages = stages
+			return nil
+		})
+		srv.Script(minutestest.Script{Title: "Weekly", Stages: minutestest.Stages{Transcribe: time.Hour}})
+		id := srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly", Status: minutes.StatusAudioUploaded})[0]
+		time.Sleep(time.Hour)
+		m, _ := srv.Meeting(id)
+		require.Len(t, m.History, 6)
+		for i, want := range []time.Duration{0, time.Second, time.Minute, 0, time.Second} {
+			assert.Equal(t, want, m.History[i+1].At.Sub(m.History[i].At), m.History[i].Status)
+		}
+		assert.Equal(t, stages, srv.World().Stages)
+		assert.Equal(t, time.Hour, srv.Scripts()[0].Stages.Transcribe)
+	})
+}
+
 func weekly() *minutes.MeetingCreateParams {
 	return &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly"}
 }

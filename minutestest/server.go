@@ -35,6 +35,7 @@ type Server struct {
 	world     World
 	keepAudio bool
 	seed      uint64
+	speed     float64
 	audit     *audit
 	engine    *engine.Service
 	edge      edge
@@ -71,6 +72,10 @@ func WithMinPollInterval(d time.Duration) Option { return func(s *Server) { s.au
 // of meetings stay the same even then, because they depend only on the order of the creates.
 // Timestamps, upload URLs and what a poll finds may differ.
 func WithSeed(seed uint64) Option { return func(s *Server) { s.seed = seed } }
+
+// WithSpeed makes every stage of a meeting so many times shorter, whether a World or a [Script] sets it.
+// A factor of 0 or less has no effect.
+func WithSpeed(factor float64) Option { return func(s *Server) { s.speed = factor } }
 
 // WithAudio keeps the bytes of recordings for [Server.Meeting]. Without it, recordings are only hashed
 // and counted, so they cost no memory.
@@ -157,7 +162,7 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 	}
 	var err error
 	s.engine, err = engine.New(engine.Config{
-		World: s.world, KeepAudio: s.keepAudio, Seed: s.seed, MinPollInterval: s.audit.interval,
+		World: s.world, KeepAudio: s.keepAudio, Seed: s.seed, Speed: s.speed, MinPollInterval: s.audit.interval,
 		Storage: map[string]string{apiHost: "https://" + storageHost},
 	})
 	if err != nil {

@@ -50,6 +50,9 @@ func (o *organisation) plan(m *meeting, earliest time.Time) {
 	case minutes.StatusGeneratingMinutes:
 		stage = stages.Write
 	}
+	if speed := o.service.cfg.Speed; speed > 0 {
+		stage = time.Duration(float64(stage) / speed)
+	}
 	if m.due = m.History[len(m.History)-1].At.Add(stage); m.due.Before(earliest) {
 		m.due = earliest
 	}
@@ -143,12 +146,12 @@ func (o *organisation) skip(m *meeting, status minutes.Status, now time.Time) {
 	if status == minutes.StatusCreated {
 		return
 	}
-	scripts, before := o.service.scripts, o.quota
+	others, before := o.service.scripts, o.quota
 	outcome := minutes.StatusMinutesReady
 	if status.Failed() {
 		outcome = status
 	}
-	o.service.scripts = scriptsFor(world.Script{MeetingID: m.ID, Outcome: outcome})
+	o.service.scripts = scripts{{MeetingID: m.ID}: {Outcome: outcome}}
 	o.credits, o.seconds = 1, o.reserved+1
 	audio := oneSecond
 	audio.ReceivedAt = now
@@ -156,29 +159,22 @@ func (o *organisation) skip(m *meeting, status minutes.Status, now time.Time) {
 	for m.Status != status && !m.Status.Final() {
 		o.step(m, now)
 	}
-	o.credits, o.seconds, o.service.scripts = before.credits, before.seconds, scripts
+	o.credits, o.seconds, o.service.scripts = before.credits, before.seconds, others
 	o.plan(m, now)
 }
 
-// selector names the meetings a script is for: those with this id, this external id or this title,
-// or, being zero, all of every organisation.
-type selector struct{ meetingID, externalID, title string }
-
-type scripts map[selector]world.Script
-
-func selectorOf(sc world.Script) selector { return selector{sc.MeetingID, sc.ExternalID, sc.Title} }
-
-func scriptsFor(sc world.Script) scripts { return scripts{selectorOf(sc): sc} }
+// scripts are those in force, by their targets.
+type scripts map[world.Script]world.Script
 
 // of returns the script for m: each field from the narrowest script that sets it.
 func (s scripts) of(m *meeting) (sc world.Script) {
 	if len(s) == 0 {
 		return sc
 	}
-	narrowestFirst := []selector{{meetingID: m.ID}, {externalID: m.ExternalID}, {title: m.Title}, {}}
-	for i, sel := range narrowestFirst {
-		wider, ok := s[sel]
-		if !ok || sel == (selector{}) && i < len(narrowestFirst)-1 { // the meeting has no external id
+	narrowestFirst := []world.Script{{MeetingID: m.ID}, {ExternalID: m.ExternalID}, {Title: m.Title}, {}}
+	for i, target := range narrowestFirst {
+		wider, ok := s[target]
+		if !ok || target == (world.Script{}) && i < len(narrowestFirst)-1 { // the meeting has no external id
 			continue
 		}
 		sc.Outcome = cmp.Or(sc.Outcome, wider.Outcome)
@@ -200,12 +196,11 @@ func (s *Service) Script(sc world.Script) error {
 	if err := checkScript(sc); err != nil {
 		return err
 	}
-	sel := selectorOf(sc)
 	now := s.lock() // the past keeps the script it had
 	defer s.mu.Unlock()
-	s.scripts[sel] = sc
-	if sc == (world.Script{MeetingID: sel.meetingID, ExternalID: sel.externalID, Title: sel.title}) {
-		delete(s.scripts, sel)
+	s.scripts[sc.Target()] = sc
+	if sc == sc.Target() {
+		delete(s.scripts, sc)
 	}
 	s.replan(now)
 	return nil

@@ -40,6 +40,9 @@ type Config struct {
 	// MinPollInterval is what Cache-Control asks of clients that poll; 0: 30 s.
 	MinPollInterval time.Duration
 
+	// Speed divides every stage; 0: 1.
+	Speed float64
+
 	// Seed makes ids and cursors the same on each run; 0 does not.
 	Seed uint64
 }
