@@ -18,21 +18,15 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// storageError is an error response of storage: XML in the form of S3.
-type storageError struct {
-	status  int
-	code    string
-	message string
-}
-
+// The error responses of storage: XML in the form of S3, with codes that the API does not have.
 var (
-	errSignature     = &storageError{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check the URL and the Content-Type."}
-	errURLExpired    = &storageError{http.StatusForbidden, "AccessDenied", "Request has expired"}
-	errURLUsed       = &storageError{http.StatusForbidden, "AccessDenied", "The upload URL has been used already"}
-	errStorageMethod = &storageError{http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource."}
-	errNoKey         = &storageError{http.StatusNotFound, "NoSuchKey", "The specified key does not exist."}
-	errNoLength      = &storageError{http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header."}
-	errIncomplete    = &storageError{http.StatusBadRequest, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header."}
+	errSignature     = &apiError{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check the URL and the Content-Type.", nil}
+	errURLExpired    = &apiError{http.StatusForbidden, "AccessDenied", "Request has expired", nil}
+	errURLUsed       = &apiError{http.StatusForbidden, "AccessDenied", "The upload URL has been used already", nil}
+	errStorageMethod = &apiError{http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource.", nil}
+	errNoKey         = &apiError{http.StatusNotFound, "NoSuchKey", "The specified key does not exist.", nil}
+	errNoLength      = &apiError{http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header.", nil}
+	errIncomplete    = &apiError{http.StatusBadRequest, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header.", nil}
 )
 
 // storage handles a request to storage.
@@ -46,16 +40,16 @@ func (c *call) storage() {
 		c.Header.Set("Content-Length", "0")
 		return
 	}
-	c.Status, c.Code = err.status, err.code
 	if err == errStorageMethod {
 		c.Header.Set("Allow", http.MethodPut)
 	}
-	c.send(XML, ErrorXML(err.code, err.message, c.RequestID))
+	c.Status, c.Code = err.status, string(err.code)
+	c.send(XML, ErrorXML(c.Code, err.message, c.RequestID))
 }
 
 // put takes a recording. It checks everything that it can before it reads the first byte, so that a
 // client that expects 100-continue sends none in vain.
-func (c *call) put() (etag string, err *storageError) {
+func (c *call) put() (etag string, err *apiError) {
 	r := c.r
 	if r.Method != http.MethodPut {
 		return "", errStorageMethod
@@ -91,7 +85,7 @@ func (c *call) put() (etag string, err *storageError) {
 
 // awaits returns an error if the meeting is gone or has audio. Without one, the meeting gets this
 // audio, unless it is nil.
-func (c *call) awaits(audio *world.Audio, seconds int) *storageError {
+func (c *call) awaits(audio *world.Audio, seconds int) *apiError {
 	o, m := c.service.find(c.MeetingID)
 	if o == nil {
 		return errNoKey
