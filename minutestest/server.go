@@ -50,7 +50,6 @@ type Server struct {
 	helper    func()        // of tb
 
 	mu        sync.Mutex
-	closed    bool
 	listening []*http.Server
 }
 
@@ -306,20 +305,14 @@ func newHTTPServer(h http.Handler) *http.Server {
 // Close closes the Server's connections and listeners, after a tenth of a second for responses that are
 // still open. What the Server has seen can still be read, and closing it twice does no harm.
 func (s *Server) Close() error {
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	listening := s.listening
-	s.listening = nil
-	s.mu.Unlock()
-	if first {
-		for _, body := range s.network.leftOpen() {
-			s.audit.watchOpenBody(body)
-		}
+	for _, body := range s.network.leftOpen() {
+		s.audit.watchOpenBody(body)
 	}
 	s.network.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var errs []error
-	for _, srv := range listening {
+	for _, srv := range s.listening {
 		errs = append(errs, srv.Close())
 	}
 	return errors.Join(errs...)
