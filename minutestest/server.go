@@ -48,6 +48,7 @@ type Server struct {
 	log       func(Request) // nil: none
 	tb        TB            // nil: none, or a *testing.F
 	helper    func()        // of tb
+	inTest    bool          // made by NewServer
 
 	mu        sync.Mutex
 	listening []*http.Server
@@ -149,7 +150,7 @@ func New(opts ...Option) *Server {
 }
 
 func newServer(tb TB, opts []Option) (*Server, error) {
-	s := &Server{world: DefaultWorld(), audit: newAudit(), journal: recent.List[Request]{Max: journalSize}, helper: func() {}}
+	s := &Server{world: DefaultWorld(), audit: newAudit(), journal: recent.List[Request]{Max: journalSize}, helper: func() {}, inTest: tb != nil}
 	if _, fuzzing := tb.(interface{ Fuzz(any) }); tb != nil && !fuzzing { // no fuzz target may use a *testing.F
 		s.tb, s.helper = tb, tb.Helper
 	}
@@ -329,7 +330,7 @@ func (s *Server) fails(tb TB) {
 	if len(lines) > most {
 		tb.Errorf("minutestest: and %d violations more", len(lines)-most)
 	}
-	for _, i := range s.faults.unused() {
-		tb.Errorf("minutestest: %s: %s: correct its Match, or call Optional", i.line, i.unused())
+	for _, text := range s.UnusedFaults() {
+		tb.Errorf("minutestest: %s: correct its Match, or call Optional", text)
 	}
 }
