@@ -7,11 +7,13 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
@@ -220,7 +222,7 @@ func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	s.helper()
 	secret := s.Key()
 	if secret == "" {
-		s.fail("Client", errors.New("the World's first organisation has no integration key that carries every scope"))
+		s.fail("Client", errors.New("the World's first organisation has no integration key that has every scope and never expires"))
 		return nil
 	}
 	return s.ClientWithKey(secret, opts...)
@@ -237,7 +239,7 @@ func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.C
 	return client
 }
 
-// Key returns the secret of the first organisation's first integration key that has nil Scopes, is not
+// Key returns the secret of the first organisation's first integration key that has every scope, is not
 // revoked and never expires, so a client can do everything with it. It is "" if there is none. Key looks
 // at the World that the Server began with, so updates do not change the result.
 func (s *Server) Key() string {
@@ -245,7 +247,8 @@ func (s *Server) Key() string {
 		return ""
 	}
 	for _, k := range s.world.Organisations[0].Keys {
-		if k.IntegrationID != "" && k.Scopes == nil && !k.Revoked && k.ExpiresAt == 0 {
+		lacks := func(scope string) bool { return k.Scopes != nil && !slices.Contains(k.Scopes, scope) }
+		if k.IntegrationID != "" && !slices.ContainsFunc(route.Scopes, lacks) && !k.Revoked && k.ExpiresAt == 0 {
 			return k.Secret
 		}
 	}
