@@ -146,20 +146,20 @@ func (o *organisation) skip(m *meeting, status minutes.Status, now time.Time) {
 	if status == minutes.StatusCreated {
 		return
 	}
-	others, before := o.service.scripts, o.quota
+	others, credits, seconds := o.service.scripts, *o.Credits, *o.TranscribeSeconds
 	outcome := minutes.StatusMinutesReady
 	if status.Failed() {
 		outcome = status
 	}
 	o.service.scripts = scripts{{MeetingID: m.ID}: {Outcome: outcome}}
-	o.credits, o.seconds = 1, o.reserved+1
+	*o.Credits, *o.TranscribeSeconds = 1, o.reserved+1
 	audio := oneSecond
 	audio.ReceivedAt = now
 	o.arrive(m, &audio, 1)
 	for m.Status != status && !m.Status.Final() {
 		o.step(m, now)
 	}
-	o.credits, o.seconds, o.service.scripts = before.credits, before.seconds, others
+	*o.Credits, *o.TranscribeSeconds, o.service.scripts = credits, seconds, others
 	o.plan(m, now)
 }
 

@@ -128,7 +128,7 @@ func (s *Service) World() world.World {
 func (s *Service) world() world.World {
 	w := world.World{Stages: s.stages, PageSizes: slices.Clone(s.pageSizes)}
 	for _, o := range s.orgs {
-		w.Organisations = append(w.Organisations, o.settings())
+		w.Organisations = append(w.Organisations, complete(&o.Organisation))
 	}
 	return w
 }
@@ -176,11 +176,15 @@ func (s *Service) adopt(w world.World) {
 		settings := complete(&w.Organisations[i])
 		o := s.organisation(settings.ID)
 		if o == nil {
-			o = &organisation{service: s, byID: map[string]*meeting{}, byExternal: map[string]*meeting{}, quota: newQuota(&settings, now)}
-		} else {
-			o.quota = o.quota.updated(&settings, now)
+			o = &organisation{
+				service: s, byID: map[string]*meeting{}, byExternal: map[string]*meeting{},
+				periodCredits: *settings.Credits, periodSeconds: *settings.TranscribeSeconds,
+			}
 		}
 		o.Organisation = settings
+		if o.resetAt, _ = time.Parse(time.DateOnly, o.NextResetAt); !now.Before(o.resetAt) {
+			o.resetAt = time.Time{}
+		}
 		orgs = append(orgs, o)
 		for j := range w.Organisations[i].Meetings {
 			o.add(&w.Organisations[i].Meetings[j], now)
