@@ -52,9 +52,10 @@ func (s *Server) Requests(of ...minutes.Operation) []Request {
 	return slices.SortedFunc(s.RequestsAfter(0, of...), func(a, b Request) int { return cmp.Compare(a.Seq, b.Seq) })
 }
 
-// RequestsAfter returns those of [Server.Requests] that have ended since the request with the number seq
-// ended, or all for 0, in the order in which they ended. Begin with 0, and then pass the Seq of the last
-// request that you got: so you get each one once, even if it began before others that have ended already.
+// RequestsAfter returns those of [Server.Requests] that ended after the request with this Seq, in the
+// order in which they ended, or all of them for 0. To look at each request once while your program runs,
+// begin with 0 and then pass the Seq of the last one that you got. This misses no request, because one
+// that began early and ends late comes at the end.
 func (s *Server) RequestsAfter(seq int, of ...minutes.Operation) iter.Seq[Request] {
 	list, _ := s.journal.Since(0)
 	seen := 1 + slices.IndexFunc(list, func(r Request) bool { return r.Seq == seq })
