@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	leastPace = 0.1   // requests a second
+	leastPace = 0.15  // requests a second, so that a 429 without a Retry-After pauses for at most ten seconds
 	growth    = 0.001 // of the pace, by the square of the seconds since the last 429
 )
 
@@ -115,7 +115,7 @@ func (t *Throttle) Limited(sentAt time.Time, pause time.Duration) time.Duration 
 	now := time.Now()
 	if sentAt.After(t.limited) {
 		t.halved, t.limited = max(leastPace, min(t.perSecond(now), t.recent)/2), now
-		pause = max(pause, gapOf(t.halved)*3/2)
+		pause = max(pause, gapOf(t.halved)*3/2) // if a quota is used up, few requests find out when it is not
 	}
 	if !now.Add(pause).After(t.next) {
 		return 0
