@@ -44,7 +44,7 @@ func NewThrottle(limit *rate.Limiter) *Throttle {
 
 // ErrPaused means that a rate-limit pause outlasts the context's deadline, so that the caller would get DeadlineExceeded in
 // the end.
-var ErrPaused = fmt.Errorf("the rate-limit pause after a 429 outlasts the context's deadline: %w", context.DeadlineExceeded)
+var ErrPaused = fmt.Errorf("the rate-limit pause outlasts the context's deadline: %w", context.DeadlineExceeded)
 
 // Wait returns once a request may be sent. If ctx's deadline comes before the end of the pause, it returns ErrPaused at once.
 func (t *Throttle) Wait(ctx context.Context, background bool) error {
