@@ -80,8 +80,8 @@ const ErrRateLimited ErrorCode = "RATE_LIMITED"
 // Error is the error of a failed API call, and [errors.As] finds it. Compare its code with [errors.Is], as
 // in errors.Is(err, minutes.ErrNotFound), and not its Message, which is for people.
 //
-// The fields describe the last response, whichever attempt received it. So after a 429 and then a lost
-// connection, StatusCode is 429 and Err is not nil: the last attempt may have taken effect.
+// The fields describe the last response, whichever attempt received it. But if the connection of a later
+// attempt was lost, a 429 does not count, because it would say that nothing was done.
 type Error struct {
 	StatusCode int // of the last response; 0 if there was none, or if FindByExternalID found no meeting
 	// Code is the service's code (section 7), as sent, or empty if the response did not come from the

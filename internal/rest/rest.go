@@ -85,8 +85,8 @@ type Request struct {
 	Buffer *bytes.Buffer
 }
 
-// Response is the last response that any attempt of a request received, so after a 429 and then a lost connection it is the
-// 429. Its body is in memory.
+// Response is the last response that any attempt of a request received. But a 429 does not count if the connection of a later
+// attempt was lost. Its body is in memory.
 type Response struct {
 	Request    *Request
 	Status     int         // 0 if there was no response

@@ -26,6 +26,9 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	k.failure = a.Err
 	if a.Status/100 != 4 && !NeverSent(err) { // a 4xx is a rejection, so nothing was done
 		k.response.MayHaveTakenEffect = true
+		if a.Status == 0 && k.response.Status == http.StatusTooManyRequests { // an earlier one, which says that nothing was done
+			k.response = Response{Request: &k.Request, MayHaveTakenEffect: true}
+		}
 	}
 	useful := a.Number <= c.MaxRetries && !k.Background && worthRetrying(resp, err, k.Repeatable)
 	wait := max(longestDelay(a.Number-1, RetryAfter(resp)), c.Throttle.Left())

@@ -240,6 +240,17 @@ func TestRetry_KeepsLastResponse(t *testing.T) {
 	})
 }
 
+// A 429 says that nothing was done, which is not certain any more once a later attempt was lost.
+func TestRetry_ForgetsA429BeforeALostConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{answers: []answer{{status: 429, retryAfter: "7"}, {err: io.EOF}}}
+		resp, err := newClient(s).Do(t.Context(), Request{Method: http.MethodPost, Path: "/v1/meetings"})
+		require.ErrorIs(t, err, io.EOF)
+		require.Equal(t, &Response{Request: resp.Request, MayHaveTakenEffect: true}, resp)
+	})
+}
+
 func TestRetry_ReportsAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
