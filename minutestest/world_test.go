@@ -163,3 +163,26 @@ func TestWorld_NeedsOnlyIDs(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"scopes":[]`, "no scope at all is not every scope")
 }
+
+func TestScript_JSONRoundTrip(t *testing.T) {
+	t.Parallel()
+	script := minutestest.Script{
+		Title: "Weekly", Outcome: "minutes_failed", Duration: 90 * time.Minute, Stages: minutestest.Stages{Write: time.Second}, Hold: "transcribing", ListedAfter: time.Minute,
+	}
+	const text = `{"title":"Weekly","outcome":"minutes_failed","stages":{"write":"1s"},"hold":"transcribing","duration":"1h30m0s","listed_after":"1m0s"}`
+	written, err := json.Marshal(script)
+	require.NoError(t, err)
+	assert.Equal(t, text, string(written))
+	var read minutestest.Script
+	require.NoError(t, json.Unmarshal(written, &read))
+	assert.Equal(t, script, read)
+	for text, want := range map[string]string{
+		`[]`:                          "script: the JSON value: a array does not fit here",
+		`{"title":1}`:                 "script: title: a number does not fit here",
+		`{"titel":"x"}`:               `script: unknown field "titel"`,
+		`{"stages":{"prepair":"1s"}}`: `script: stages: unknown field "prepair"`,
+		`{"duration":"soon"}`:         `script: "soon" is not a duration such as 20ms or 1m30s`,
+	} {
+		assert.EqualError(t, json.Unmarshal([]byte(text), &read), want, text)
+	}
+}
