@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -130,15 +131,6 @@ func withHeader(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-// rounds is how often a test does over what a race might upset: so many times, or so many with
-// MINUTES_LONG=1.
-func rounds(short, long int) int {
-	if os.Getenv("MINUTES_LONG") != "" {
-		return long
-	}
-	return short
-}
-
 // unjudged returns a Server that does not fail the test, which looks at the violations itself.
 func unjudged(t *testing.T, opts ...minutestest.Option) *minutestest.Server {
 	s := minutestest.New(opts...)
@@ -229,7 +221,7 @@ func aWholeJob(t *testing.T, s *minutestest.Server) {
 func TestServer_ServesManyBubbles(t *testing.T) {
 	t.Parallel()
 	s := minutestest.NewServer(t, minutestest.WithWorld(slow()))
-	for i := range rounds(20, 300) {
+	for i := range testbase.Many(300, 4) {
 		synctest.Test(t, func(t *testing.T) {
 			if i%2 == 0 {
 				aWholeJob(t, s)

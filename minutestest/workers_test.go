@@ -43,7 +43,7 @@ func inManyRuns(t *testing.T, test func(t *testing.T, srv *minutestest.Server, w
 	for name, of := range clients {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range testbase.Many(200, 4) {
+			for seed := range testbase.Many(200, 2) {
 				synctest.Test(t, func(t *testing.T) {
 					rnd := rand.New(rand.NewPCG(uint64(seed), 1))
 					srv := newSlow(t)
