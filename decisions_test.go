@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,13 +18,14 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 type responder = func(*http.Request) (*http.Response, error)
 
 // meetingIn responds with a meeting that was created at the given time.
-func meetingIn(status minutes.Status, created time.Time, header ...string) responder {
-	return testkit.Canned(200, fmt.Sprintf(`{"id":"mtg_1","status":%q,"created_at":%d}`, status, created.Unix()), header...)
+func meetingIn(status minutes.Status, created time.Time) responder {
+	return testkit.Canned(200, fmt.Sprintf(`{"id":"mtg_1","status":%q,"created_at":%d}`, status, created.Unix()))
 }
 
 // A status ends a wait if it is Until, a later one in the normal order, or a failure.
@@ -85,6 +87,59 @@ func TestWait_ConfirmsThatThereIsNoAudio(t *testing.T) {
 			require.Equal(t, 2, mock.GetTotalCallCount(), name)
 		})
 	}
+	synctest.Test(t, func(t *testing.T) {
+		created := time.Now()
+		c, _ := testkit.Responding(t, meetingIn(minutes.StatusCreated, created))
+		time.Sleep(time.Hour)
+		_, err := c.Meetings.Wait(t.Context(), "mtg_1", &minutes.WaitOptions{AudioTimeout: time.Hour})
+		require.ErrorIs(t, err, minutes.ErrNoAudio)
+		require.Equal(t, time.Hour, time.Since(created), "the first poll was sent late enough")
+	})
+}
+
+// A list page does not prove that there is no audio, neither to a wait nor to Resume: only a GET does.
+func TestWait_ConfirmsWhatPagesShow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		ids := srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Silent", Status: minutes.StatusCreated, Count: 40})
+		c, began := testkit.Client(srv), time.Now()
+		gets := func(id string) (at []time.Duration) {
+			for _, r := range srv.Requests(minutes.OpMeetingsGet) {
+				if r.MeetingID == id {
+					at = append(at, r.At.Sub(began))
+				}
+			}
+			return at
+		}
+		var waits sync.WaitGroup
+		waits.Go(func() {
+			for r, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), &minutes.WaitOptions{AudioTimeout: 10 * time.Minute}) {
+				assert.ErrorIs(t, err, minutes.ErrNoAudio)
+				assert.GreaterOrEqual(t, gets(r.MeetingID)[len(gets(r.MeetingID))-1], 10*time.Minute)
+			}
+		})
+		nextPage := func() {
+			for n := len(srv.Requests(minutes.OpMeetingsList)); len(srv.Requests(minutes.OpMeetingsList)) == n; {
+				time.Sleep(time.Second)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		nextPage()
+		time.Sleep(20 * time.Second)
+		_, err := c.Meetings.Get(t.Context(), ids[0])
+		require.NoError(t, err)
+		nextPage()
+		polls := len(gets(ids[0]))
+		ctx, cancel := context.WithTimeout(t.Context(), 29*time.Second) // the next page comes later
+		defer cancel()
+		_, err = c.Meetings.Resume(ctx, ids[0], nil, nil)
+		require.ErrorIs(t, err, minutes.ErrNoAudio)
+		require.Len(t, gets(ids[0]), polls+1)
+		waits.Wait()
+		require.Less(t, time.Since(began), 15*time.Minute)
+		require.Less(t, len(srv.Requests(minutes.OpMeetingsGet)), 4*len(ids), "pages have replaced polls")
+	})
 }
 
 // A failed poll ends a wait at once, after ten minutes, or never. A rejected key ends all waits.
@@ -155,6 +210,29 @@ func TestWait_EndsByKindOfFailure(t *testing.T) {
 			require.Equal(t, test.all, took["mtg_other"] < never, name)
 		})
 	}
+}
+
+// An untrusted certificate ends the fetch of minutes after ten minutes, whatever an earlier attempt got.
+func TestWaitForMinutes_EndsForUntrustedCertificate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv, asked := minutestest.NewServer(t, minutestest.WithoutAudit()), 0
+		m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
+		srv.Advance(m.ID, minutes.StatusMinutesReady)
+		c := testkit.WatchedBy(srv, testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if op, _ := testkit.Identify(r); op != minutes.OpMeetingsMinutes {
+				return srv.HTTPClient().Transport.RoundTrip(r)
+			}
+			if asked++; asked%2 == 0 {
+				return nil, testbase.ErrUntrusted
+			}
+			return testkit.Canned(500, `{"error":{"code":"INTERNAL_ERROR","message":"m","request_id":"r"}}`, "Content-Type", "application/json")(r)
+		}), minutes.WithMaxRetries(1))
+		began := time.Now()
+		_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
+		require.ErrorIs(t, err, testbase.ErrUntrusted)
+		require.InDelta(t, 10*time.Minute, time.Since(began), float64(time.Minute))
+	})
 }
 
 // A poll that fails with a Retry-After, or succeeds with a max-age, puts off the next one.
