@@ -255,22 +255,6 @@ func ExampleLoadWorld() {
 	// Output: world: organisations[0].keys[0].member_id: no member "emp_eve"
 }
 
-// A fuzz test has one Server for all of its inputs. Benchmarks and tests of
-// their own inputs make theirs in the same way.
-func ExampleNewServer_fuzzing() {
-	FuzzTitle := func(f *testing.F) {
-		srv := minutestest.NewServer(f)
-		f.Add("Weekly")
-		f.Fuzz(func(t *testing.T, title string) {
-			m, _, err := srv.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-21"})
-			if err == nil && m.Title == "" {
-				t.Errorf("%q has become a meeting without a title", title)
-			}
-		})
-	}
-	_ = FuzzTitle
-}
-
 // A benchmark with its own Server.
 func ExampleNewServer_benchmark() {
 	result := testing.Benchmark(func(b *testing.B) {

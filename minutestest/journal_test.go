@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -170,35 +171,20 @@ func TestRequests_AreThereBeforeTheLastByte(t *testing.T) {
 	t.Parallel()
 	noted := false
 	s := minutestest.NewServer(t, minutestest.WithLog(func(minutestest.Request) { noted = true }))
-	w := &lastByte{header: http.Header{}, at: func() { assert.True(t, noted) }}
-	r, err := http.NewRequest(http.MethodGet, "/v1/usage", http.NoBody)
-	require.NoError(t, err)
-	s.Handler().ServeHTTP(w, r)
-	assert.True(t, w.done)
+	w := &lastByte{httptest.NewRecorder(), func() { assert.True(t, noted) }}
+	s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/usage", nil))
+	assert.Equal(t, w.Header().Get("Content-Length"), strconv.Itoa(w.Body.Len()))
 }
 
 // lastByte is a response that calls a function when its last byte arrives.
 type lastByte struct {
-	header      http.Header
-	at          func()
-	length, got int
-	done        bool
-}
-
-func (l *lastByte) Header() http.Header {
-	return l.header
-}
-
-func (l *lastByte) WriteHeader(int) {
-	for _, c := range l.Header().Get("Content-Length") {
-		l.length = 10*l.length + int(c-'0')
-	}
+	*httptest.ResponseRecorder
+	arrives func()
 }
 
 func (l *lastByte) Write(p []byte) (int, error) {
-	if l.got += len(p); l.got == l.length {
-		l.done = true
-		l.at()
+	if l.Header().Get("Content-Length") == strconv.Itoa(l.Body.Len()+len(p)) {
+		l.arrives()
 	}
-	return len(p), nil
+	return l.ResponseRecorder.Write(p)
 }
