@@ -115,7 +115,7 @@ func checkAPIKey(name, key string) error {
 	)
 }
 
-// service is embedded in all services of a Client. Its core is nil if New did not make the Client.
+// service is embedded in all services of a Client.
 type service struct{ core *core }
 
 // core is shared by the services of a Client. After New, it never changes.
@@ -159,9 +159,6 @@ func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
 
 // doResponse is do, and also returns the response.
 func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Response, error) {
-	if c == nil {
-		return nil, nil, errNotNew
-	}
 	asked, out := time.Now(), new(T)
 	resp, err := c.request(ctx, in)
 	if err != nil {
@@ -176,15 +173,10 @@ func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest
 	return out, resp, nil
 }
 
-var errNotNew = &ParamError{Param: "Client", Reason: "must be made by New"}
-
 // request makes one request of an operation, with the route of the table. It returns a response that
 // is not nil if there was one, even with an error. It returns a *ParamError if the request cannot be
 // sent unchanged.
 func (c *core) request(ctx context.Context, in rest.Request) (*rest.Response, error) {
-	if c == nil {
-		return nil, errNotNew
-	}
 	row := c.routes[slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == in.Operation })]
 	before, after, hasID := strings.Cut(row.Path, route.Param)
 	if hasID {
@@ -231,8 +223,6 @@ func checkGiven(param string, given bool) error { return checkThat(param, given,
 // contains the API key, because errors, logs and observers show ids.
 func (c *core) checkID(param, id string) error {
 	switch {
-	case c == nil:
-		return errNotNew
 	case id == "":
 		return &ParamError{Param: param, Reason: "must not be empty"}
 	case id == "." || id == "..":

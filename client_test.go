@@ -245,12 +245,3 @@ func TestOperations_SendAndDecodeAsDocumented(t *testing.T) {
 		})
 	}
 }
-
-// A Client that New did not make returns one clear error.
-func TestClient_WithoutNewReturnsErrors(t *testing.T) {
-	t.Parallel()
-	_, err := new(minutes.Client).Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/usage"}, nil)
-	require.EqualError(t, err, "minutes: Client: must be made by New")
-	_, err = new(minutes.MeetingsService).Get(t.Context(), "mtg_1")
-	require.EqualError(t, err, "minutes: Client: must be made by New")
-}

@@ -82,17 +82,31 @@ func (f fields) has(name string, nullAllowed bool) bool {
 	return ok && (nullAllowed || string(value) != "null")
 }
 
-// missingList is missing for a list in a response, whose elements have required fields, too. They
-// may be nil, after a null in the list.
-func missingList[T required](name string, list *[]T, sent fields) string {
+// lacks returns the name of a field if the response lacks it, or "".
+func lacks(field string, missing bool) string {
+	if missing {
+		return field
+	}
+	return ""
+}
+
+// missingList is missing for a list in a response, whose elements have required fields, too.
+func missingList[T any, P interface {
+	*T
+	required
+}](name string, list *[]P, sent fields) string {
 	if *list == nil {
 		if !sent.has(name, true) {
 			return name
 		}
-		*list = []T{}
+		*list = []P{}
 	}
 	for i, element := range *list {
-		if field := element.missing(nil); field != "" {
+		field := "id" // which a null lacks
+		if element != nil {
+			field = element.missing(nil)
+		}
+		if field != "" {
 			return name + "[" + strconv.Itoa(i) + "]." + field
 		}
 	}

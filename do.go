@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -44,9 +43,6 @@ type Response struct {
 func (r Response) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "minutes.Response(%d, body of %d bytes)", r.StatusCode, len(r.Body))
 }
-
-// LogValue keeps the body out of structured logs.
-func (r Response) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(r)) }
 
 // response returns a copy of r for the caller.
 func (c *core) response(r *rest.Response) Response {
@@ -98,9 +94,6 @@ func headerOf(ctx context.Context) http.Header {
 func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) {
 	if err := cmp.Or(r.check(out), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
-	}
-	if c.Meetings == nil || c.Meetings.core == nil {
-		return nil, errNotNew
 	}
 	core := c.Meetings.core
 	in := rest.Request{

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -286,7 +285,7 @@ func (e *StorageError) Unwrap() error { return e.Err }
 func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.Error() + "}" }
 
 // Retryable reports whether the same call may succeed later, although you change nothing. It returns true
-// for each of these errors, even if err wraps or joins it:
+// for each of these errors, even if err wraps it:
 //
 //   - a 429, a 408 or a 5xx from the service;
 //   - an API request that got no response, and a 2xx that does not match the API reference;
@@ -305,34 +304,26 @@ func Retryable(err error) bool {
 	if errors.Is(err, context.Canceled) || rest.Permanent(err) || KeyRejected(err) {
 		return false
 	}
-	for part := range parts(err) {
-		switch e := part.(type) {
-		case *Error:
-			noResponse := e.StatusCode == 0 && e.Code == ""
-			if noResponse || e.StatusCode/100 == 2 || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500 {
-				return true
-			}
-		case *StorageError:
-			_, asked := errors.AsType[*Error](e.Err) // the service's answer is newer, so it decides
-			if !asked && storage.Retryable(e.StatusCode, e.Code, e.Message) {
-				return true
-			}
+	if e, ok := errors.AsType[*Error](err); ok { // it decides even inside a *StorageError, because it is newer
+		noResponse := e.StatusCode == 0 && e.Code == ""
+		if noResponse || e.StatusCode/100 == 2 || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500 {
+			return true
 		}
+	} else if e, ok := errors.AsType[*StorageError](err); ok && storage.Retryable(e.StatusCode, e.Code, e.Message) {
+		return true
 	}
 	return slices.ContainsFunc([]error{ErrNoAudio, context.DeadlineExceeded, ErrRateLimited, ErrMinutesNotReady, ErrTranscriptNotReady},
 		func(target error) bool { return errors.Is(err, target) })
 }
 
-// RetryAfter returns how long the service or storage asked to wait before you repeat a call, the longest
-// time if err joins several errors. If nobody asked to wait, ok is false.
+// RetryAfter returns how long the service or storage asked to wait before you repeat a call. If nobody asked
+// to wait, ok is false.
 func RetryAfter(err error) (d time.Duration, ok bool) {
-	for part := range parts(err) {
-		switch e := part.(type) {
-		case *Error:
-			d = max(d, e.RetryAfter)
-		case *StorageError:
-			d = max(d, e.RetryAfter)
-		}
+	if e, ok := errors.AsType[*Error](err); ok {
+		d = e.RetryAfter
+	}
+	if e, ok := errors.AsType[*StorageError](err); ok {
+		d = max(d, e.RetryAfter)
 	}
 	return d, d > 0
 }
@@ -342,41 +333,11 @@ func RetryAfter(err error) (d time.Duration, ok bool) {
 // code of a 403 in section 7 except ErrInsufficientScope and ErrForbidden, after which other operations or
 // meetings still work. An unknown code does not count.
 func KeyRejected(err error) bool {
-	for part := range parts(err) {
-		e, ok := part.(*Error)
-		if ok && (e.StatusCode == http.StatusUnauthorized || slices.Contains([]ErrorCode{
-			ErrUnauthenticated, ErrIPNotAllowed, ErrAPIAccessDisabled, ErrPersonalAPIKeysDisabled,
-			ErrOrganisationSuspended, ErrOrganisationExpired,
-		}, e.Code)) {
-			return true
-		}
-	}
-	return false
-}
-
-// parts yields err and everything that it wraps or joins.
-func parts(err error) iter.Seq[error] {
-	return func(yield func(error) bool) { walk(err, yield) }
-}
-
-func walk(err error, yield func(error) bool) bool {
-	if err == nil {
-		return true
-	}
-	if !yield(err) {
-		return false
-	}
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		return walk(e.Unwrap(), yield)
-	case interface{ Unwrap() []error }:
-		for _, part := range e.Unwrap() {
-			if !walk(part, yield) {
-				return false
-			}
-		}
-	}
-	return true
+	e, ok := errors.AsType[*Error](err)
+	return ok && (e.StatusCode == http.StatusUnauthorized || slices.Contains([]ErrorCode{
+		ErrUnauthenticated, ErrIPNotAllowed, ErrAPIAccessDisabled, ErrPersonalAPIKeysDisabled,
+		ErrOrganisationSuspended, ErrOrganisationExpired,
+	}, e.Code))
 }
 
 // newError returns the error of a request whose response is missing, incomplete or not a 2xx. err is

@@ -55,13 +55,7 @@ type Meeting struct {
 }
 
 func (m *Meeting) missing(fields) string {
-	switch {
-	case m == nil || m.ID == "":
-		return "id"
-	case m.Status == "":
-		return "status"
-	}
-	return ""
+	return cmp.Or(lacks("id", m.ID == ""), lacks("status", m.Status == ""))
 }
 
 // Duration returns DurationSeconds, which is 0 until the service has processed the recording.
@@ -158,13 +152,7 @@ type Minutes struct {
 }
 
 func (m *Minutes) missing(sent fields) string {
-	switch {
-	case m.Format == "":
-		return "format"
-	case m.Content == "" && !sent.has("content", false):
-		return "content"
-	}
-	return ""
+	return cmp.Or(lacks("format", m.Format == ""), lacks("content", m.Content == "" && !sent.has("content", false)))
 }
 
 // Format selects how minutes are written (section 2.6).
@@ -182,10 +170,7 @@ type Transcript struct {
 }
 
 func (t *Transcript) missing(sent fields) string {
-	if t.Text == "" && !sent.has("transcript", false) {
-		return "transcript"
-	}
-	return ""
+	return lacks("transcript", t.Text == "" && !sent.has("transcript", false))
 }
 
 // Turn is what one speaker says, up to the next label.
@@ -225,15 +210,7 @@ type UploadTarget struct {
 	Method    string       `json:"method"`     // always PUT
 }
 
-func (t *UploadTarget) missing(fields) string {
-	if t.UploadURL.Reveal() == "" {
-		return "upload_url"
-	}
-	return ""
-}
-
-// LogValue keeps the presigned query out of structured logs.
-func (t UploadTarget) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", t)) }
+func (t *UploadTarget) missing(fields) string { return lacks("upload_url", t.UploadURL.Reveal() == "") }
 
 // PresignedURL is a URL whose query is a credential, so everyone who has the whole URL can upload. To keep
 // it out of logs, the packages fmt and slog show it without its query, and encoding/json refuses to write

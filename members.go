@@ -70,11 +70,6 @@ func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams)
 	return do[Member](ctx, s.core, rest.Request{Operation: route.MembersCreate, Body: params})
 }
 
-func (v *Member) missing(fields) string {
-	if v == nil || v.ID == "" {
-		return "id"
-	}
-	return ""
-}
+func (v *Member) missing(fields) string { return lacks("id", v.ID == "") }
 
 func (l *memberList) missing(sent fields) string { return missingList("members", &l.Members, sent) }

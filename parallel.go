@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/poll"
@@ -12,22 +13,18 @@ import (
 
 // A loop is the loop of a caller who ranges over WaitAll, ProcessAll or Follow. The work for each
 // meeting runs on a goroutine of its own, but results and callbacks must not: they touch the caller's
-// variables, which the loop's body uses, too. So the work sends them to the loop's goroutine.
+// variables, which the loop's body uses, too. So everything that concerns the loop is a function that
+// runs on the loop's goroutine, and the fields below over belong to that goroutine.
 type loop struct {
 	body   func(*Result, error) bool
 	calls  chan func()
-	ended  chan struct{} // receives from each work that ends
 	over   chan struct{} // closed when nobody receives from calls any more
 	cancel func()        // ends all work
 
-	left bool  // the body has left the loop; belongs to the loop's goroutine
-	end  error // why the whole loop ends; belongs to the loop's goroutine
-}
-
-// run calls work, and reports its end.
-func (l *loop) run(work func()) {
-	defer func() { l.ended <- struct{}{} }()
-	work()
+	reading bool  // there may be further inputs
+	working int   // the work under way
+	left    bool  // the body has left the loop
+	end     error // why the whole loop ends
 }
 
 // do calls f on the loop's goroutine and waits until f has returned. If the loop is over, do returns
@@ -66,84 +63,65 @@ func (l *loop) onStatus(f func(*Meeting)) func(*Meeting) {
 // stop ends the whole loop, and all work, with an error.
 func (l *loop) stop(err error) {
 	l.do(func() {
-		l.end = err
+		l.end = cmp.Or(l.end, err)
 		l.cancel()
 	})
 }
 
+// next returns what to do next on the loop's goroutine, or nil if the loop is over. An input that was
+// read when the loop ends still counts, because a sequence that reads a channel cannot give it back.
+func (l *loop) next() func() {
+	switch {
+	case l.left:
+		return nil
+	case l.working > 0, l.reading && l.end == nil:
+		return <-l.calls
+	}
+	select {
+	case call := <-l.calls:
+		return call
+	default:
+		return nil
+	}
+}
+
+// inputs yields what a loop works on, and may block. Its error stops the loop.
+type inputs[In any] func(ctx context.Context, yield func(In) bool) error
+
 // parallel calls work for each input, each on a goroutine of its own, until all work has ended. If the
 // body leaves the loop, parallel cancels the work and waits for it. When ctx is done, or after loop.end
-// is set, parallel takes no further input but one that has been read already, and at the end it yields a
-// nil Result with the reason.
+// is set, it takes no further input, and at the end it yields a nil Result with the reason.
 func parallel[In any](ctx context.Context, body func(*Result, error) bool, inputs inputs[In], work func(context.Context, *loop, In)) {
 	ctx, cancel := context.WithCancel(ContextWithResponse(ctx, nil)) // one Response cannot hold those of concurrent requests
-	l := &loop{body: body, calls: make(chan func()), ended: make(chan struct{}), over: make(chan struct{}), cancel: cancel}
-	running := 0
-	defer func() {
-		cancel()
-		close(l.over)
-		for ; running > 0; running-- {
-			<-l.ended
-		}
-	}()
-	next, done := background(ctx, l, inputs), ctx.Done()
-	take := func(in In, more bool) {
-		if !more {
-			next = nil
-			return
-		}
-		running++
-		go l.run(func() { work(ctx, l, in) })
+	l := &loop{body: body, calls: make(chan func()), over: make(chan struct{}), cancel: cancel, reading: true}
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer close(l.over)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { l.stop(rest.WithCause(ctx, nil)) })()
+	begin := func(in In) (more bool) {
+		l.do(func() {
+			l.working++
+			all.Go(func() {
+				defer l.do(func() { l.working-- })
+				work(ctx, l, in)
+			})
+			more = l.end == nil
+		})
+		return more
 	}
-	for !l.left && (next != nil || running > 0) {
-		select {
-		case in, more := <-next:
-			take(in, more)
-		case call := <-l.calls:
-			call()
-		case <-l.ended:
-			running--
-		case <-done:
-			done, l.end = nil, cmp.Or(l.end, rest.WithCause(ctx, nil))
+	go func() {
+		if err := inputs(ctx, begin); err != nil {
+			l.stop(err)
 		}
-		if l.end != nil {
-			select {
-			case in, more := <-next: // otherwise lost, since a sequence that reads a channel cannot give it back
-				take(in, more)
-			default:
-			}
-			next = nil
-		}
+		l.do(func() { l.reading = false })
+	}()
+	for call := l.next(); call != nil; call = l.next() {
+		call()
 	}
 	if !l.left && l.end != nil {
 		body(nil, &WaitError{Err: l.end})
 	}
-}
-
-// inputs yields what a loop works on. Its error stops the loop.
-type inputs[In any] func(ctx context.Context, yield func(In) bool) error
-
-// background reads from inputs on another goroutine, because inputs may block.
-func background[In any](ctx context.Context, l *loop, from inputs[In]) <-chan In {
-	read := make(chan In)
-	go func() {
-		err := from(ctx, func(in In) bool {
-			select {
-			case read <- in:
-				return ctx.Err() == nil
-			case <-l.over:
-				return false
-			}
-		})
-		switch {
-		case ctx.Err() != nil:
-		case err != nil:
-			l.stop(err)
-		default:
-			close(read)
-		}
-	}()
-	return read
 }
 
 // fetch calls get until the minutes or the transcript are ready, at intervals like the poller's. At most

@@ -37,12 +37,7 @@ func (s *TemplatesService) List(ctx context.Context) ([]*Template, error) {
 	return list.Templates, nil
 }
 
-func (v *Template) missing(fields) string {
-	if v == nil || v.ID == "" {
-		return "id"
-	}
-	return ""
-}
+func (v *Template) missing(fields) string { return lacks("id", v.ID == "") }
 
 func (l *templateList) missing(sent fields) string {
 	return missingList("templates", &l.Templates, sent)

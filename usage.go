@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -22,13 +23,10 @@ type Usage struct {
 }
 
 func (u *Usage) missing(sent fields) string {
-	switch {
-	case u.CreditsRemaining == 0 && !sent.has("credits_remaining", false):
-		return "credits_remaining"
-	case u.TranscribeSecondsRemaining == 0 && !sent.has("transcribe_seconds_remaining", false):
-		return "transcribe_seconds_remaining"
-	}
-	return ""
+	return cmp.Or(
+		lacks("credits_remaining", u.CreditsRemaining == 0 && !sent.has("credits_remaining", false)),
+		lacks("transcribe_seconds_remaining", u.TranscribeSecondsRemaining == 0 && !sent.has("transcribe_seconds_remaining", false)),
+	)
 }
 
 // Transcription returns TranscribeSecondsRemaining as a Duration.

@@ -1,7 +1,9 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
@@ -48,19 +50,14 @@ const (
 )
 
 func (v *Vocabulary) missing(sent fields) string {
-	switch {
-	case v.Terms == nil && !sent.has("terms", true):
-		return "terms"
-	case v.Entries == nil && !sent.has("entries", true):
-		return "entries"
-	}
-	for i, entry := range v.Entries {
-		if entry.Term == "" {
-			return "entries[" + strconv.Itoa(i) + "].term"
-		}
-	}
+	noTerm := slices.IndexFunc(v.Entries, func(e VocabularyEntry) bool { return e.Term == "" })
+	field := cmp.Or(
+		lacks("terms", v.Terms == nil && !sent.has("terms", true)),
+		lacks("entries", v.Entries == nil && !sent.has("entries", true)),
+		lacks("entries["+strconv.Itoa(noTerm)+"].term", noTerm >= 0),
+	)
 	v.Terms, v.Entries = append([]string{}, v.Terms...), append([]VocabularyEntry{}, v.Entries...) // never nil
-	return ""
+	return field
 }
 
 // Get returns all terms with their variants. Method, path and the scope meetings:read are assumed, so you

@@ -74,6 +74,56 @@ func TestNewServer_LetsSleepersEnd(t *testing.T) {
 	}
 }
 
+// A caller that polls for new requests gets each one once, even one that began first and ended last.
+func TestRequestsAfter_MissesNoSlowRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.Delay(time.Second))
+		go func() { _, _ = srv.Client().Usage.Get(t.Context()) }()
+		synctest.Wait() // it has begun
+		_, err := srv.Client().Members.List(t.Context())
+		require.NoError(t, err)
+		var got, of []int
+		last := 0
+		for range 3 {
+			for r := range srv.RequestsAfter(last) {
+				last = r.Seq
+				got = append(got, r.Seq)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		for _, r := range srv.Requests() {
+			of = append(of, r.Seq)
+		}
+		assert.Equal(t, []int{2, 1}, got, "in the order in which they ended")
+		assert.Equal(t, []int{1, 2}, of, "in the order in which they arrived")
+	})
+}
+
+// The speed divides stages whatever sets them, and what sets them is shown as it is.
+func TestWithSpeed_DividesEveryStage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithSpeed(60))
+		stages := minutestest.Stages{Prepare: time.Minute, Transcribe: time.Minute, Write: time.Minute}
+		srv.UpdateWorld(func(w *minutestest.World) error {
+			w.Stages = stages
+			return nil
+		})
+		srv.Script(minutestest.Script{Title: "Weekly", Stages: minutestest.Stages{Transcribe: time.Hour}})
+		id := srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly", Status: minutes.StatusAudioUploaded})[0]
+		time.Sleep(time.Hour)
+		m, _ := srv.Meeting(id)
+		require.Len(t, m.History, 6)
+		for i, want := range []time.Duration{0, time.Second, time.Minute, 0, time.Second} {
+			assert.Equal(t, want, m.History[i+1].At.Sub(m.History[i].At), m.History[i].Status)
+		}
+		assert.Equal(t, stages, srv.World().Stages)
+		assert.Equal(t, time.Hour, srv.Scripts()[0].Stages.Transcribe)
+	})
+}
+
 func weekly() *minutes.MeetingCreateParams {
 	return &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly"}
 }

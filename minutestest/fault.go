@@ -255,7 +255,8 @@ func (f Fault) String() string {
 	return strings.Join(words, " ")
 }
 
-// MarshalJSON writes the JSON that the type's documentation shows.
+// MarshalJSON writes the JSON that the type's documentation shows. Of a fault that JSON cannot express, it
+// writes the kind for people to read, which UnmarshalJSON rejects.
 func (f Fault) MarshalJSON() ([]byte, error) { return json.Marshal(f.form) }
 
 // UnmarshalJSON reads the same JSON as MarshalJSON writes. It rejects unknown fields and invalid faults.
@@ -282,6 +283,8 @@ func (f Fault) check() error {
 		return fmt.Errorf("fault: kind: there is no kind %q", form.Kind)
 	case form.Header != nil && !f.is(replaces):
 		return fmt.Errorf("fault: header: %s has no response of its own", form.Kind)
+	case form.RetryAfter != "" && !f.is(replaces):
+		return fmt.Errorf("fault: retry_after: %s has no response of its own", form.Kind)
 	case form.Delay < 0:
 		return fmt.Errorf("fault: delay: %s is negative", time.Duration(form.Delay))
 	case form.Over < 0:

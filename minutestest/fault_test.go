@@ -492,6 +492,7 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 		`{"kind":"show_status"}`:                            "without a status",
 		`{"kind":"call"}`:                                   "works only within one process",
 		`{"kind":"reset","header":{"A":"b"}}`:               "reset has no response of its own",
+		`{"kind":"delay","delay":"2s","retry_after":"1"}`:   "retry_after: delay has no response of its own",
 		`{"kind":"rate_limit","header":{"A":1}}`:            "a number does not fit here",
 		`{"kind":"rate_limit","header":"A"}`:                "header: a string does not fit here",
 		`{"kind":"bad_certificate"}`:                        "works only within one process",

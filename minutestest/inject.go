@@ -111,7 +111,7 @@ type Injection struct {
 	match  Match
 	what   []Fault
 	times  int    // Always or more than 0
-	line   string // of the call of Inject, such as "weekly_test.go:42"
+	line   string // of the call of Inject in a test, such as "weekly_test.go:42: "
 
 	// Guarded by faults.mu.
 	optional      bool
@@ -139,8 +139,8 @@ func (s *Server) Inject(m Match, what ...Fault) *Injection {
 		i.stopped = true
 		return i
 	}
-	if _, file, line, ok := runtime.Caller(1); ok {
-		i.line = fmt.Sprintf("%s:%d", filepath.Base(file), line)
+	if _, file, line, ok := runtime.Caller(1); ok && s.inTest {
+		i.line = fmt.Sprintf("%s:%d: ", filepath.Base(file), line)
 	}
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
@@ -216,7 +216,7 @@ func (i *Injection) unused() string {
 	if i.optional || !i.left() || i.times == Always && i.applied > 0 {
 		return ""
 	}
-	return fmt.Sprintf("the fault %q, injected into requests %s, was applied %s, and %s matched", i.what[i.applied%len(i.what)], i.match, plural(i.applied, "time"), plural(i.seen, "request"))
+	return fmt.Sprintf("%sthe fault %q, injected into requests %s, was applied %s, and %s matched", i.line, i.what[i.applied%len(i.what)], i.match, plural(i.applied, "time"), plural(i.seen, "request"))
 }
 
 func plural(n int, what string) string {
@@ -248,19 +248,11 @@ func (f *faults) waiting(clientSide bool) (list []*Injection) {
 // UnusedFaults describes each injection that would fail the test given to [NewServer] if the test ended now,
 // because it was applied fewer times than it says.
 func (s *Server) UnusedFaults() (list []string) {
-	for _, i := range s.faults.unused() {
-		list = append(list, i.unused())
-	}
-	return list
-}
-
-// unused returns copies of the injections that are still to be applied.
-func (f *faults) unused() (list []Injection) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, i := range f.list {
-		if i.unused() != "" {
-			list = append(list, *i)
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	for _, i := range s.faults.list {
+		if text := i.unused(); text != "" {
+			list = append(list, text)
 		}
 	}
 	return list

@@ -49,21 +49,17 @@ type Request struct {
 // of the given operations. The Server keeps the last 4,096. Operations are those of package minutes,
 // such as minutes.OpMeetingsCreate, and "" selects requests whose path or method the API does not have.
 func (s *Server) Requests(of ...minutes.Operation) []Request {
-	return slices.Collect(s.RequestsAfter(0, of...))
+	return slices.SortedFunc(s.RequestsAfter(0, of...), func(a, b Request) int { return cmp.Compare(a.Seq, b.Seq) })
 }
 
-// RequestsAfter returns those of [Server.Requests] whose Seq is greater than seq. Pass the Seq of the
-// last request that you have looked at, to get only those that arrived after it.
+// RequestsAfter returns those of [Server.Requests] that ended after the request with this Seq, in the
+// order in which they ended, or all of them for 0. To look at each request once while your program runs,
+// begin with 0 and then pass the Seq of the last one that you got. This misses no request, because one
+// that began early and ends late comes at the end.
 func (s *Server) RequestsAfter(seq int, of ...minutes.Operation) iter.Seq[Request] {
-	return func(yield func(Request) bool) {
-		list, _ := s.journal.Since(0)
-		slices.SortFunc(list, func(a, b Request) int { return cmp.Compare(a.Seq, b.Seq) })
-		for _, r := range list {
-			if r.Seq > seq && (len(of) == 0 || slices.Contains(of, r.Operation)) && !yield(r) {
-				return
-			}
-		}
-	}
+	list, _ := s.journal.Since(0)
+	seen := 1 + slices.IndexFunc(list, func(r Request) bool { return r.Seq == seq })
+	return slices.Values(slices.DeleteFunc(list[seen:], func(r Request) bool { return len(of) > 0 && !slices.Contains(of, r.Operation) }))
 }
 
 const masked = "(masked)"

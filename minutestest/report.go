@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"os"
 
@@ -45,32 +44,15 @@ type source struct{ s *Server }
 func (v source) Engine() *engine.Service { return v.s.engine }
 func (v source) Arrived() int            { return int(v.s.count.Load()) }
 
-// RequestsSince leaves out what only a click shows.
-func (v source) RequestsSince(n int) (list []any, next int) {
-	requests, next := v.s.journal.Since(n)
-	for _, r := range requests {
-		r.Header, r.Query, r.Body = nil, nil, ""
-		list = append(list, r)
-	}
-	return list, next
-}
+func (v source) Requests(after int) ([]any, int)   { return untyped(v.s.journal.Since(after)) }
+func (v source) Violations(after int) ([]any, int) { return untyped(v.s.audit.violations.Since(after)) }
 
-func (v source) Requests() iter.Seq2[int, any] {
-	return func(yield func(int, any) bool) {
-		for r := range v.s.RequestsAfter(0) {
-			if !yield(r.Seq, r) {
-				return
-			}
-		}
+// untyped returns list for package inspector, which cannot import the types of this package.
+func untyped[T any](list []T, added int) (all []any, n int) {
+	for _, element := range list {
+		all = append(all, element)
 	}
-}
-
-func (v source) ViolationsSince(n int) (list []any) {
-	violations, _ := v.s.audit.violations.Since(n)
-	for _, violation := range violations {
-		list = append(list, violation)
-	}
-	return list
+	return all, added
 }
 
 func (v source) Faults() (list []any) {

@@ -33,11 +33,15 @@ func summary(sc Script) string {
 	return string(text)
 }
 
+// Scripts returns the scripts in force: the one for all meetings, then those for titles, for external
+// ids and for ids, each sorted.
+func (s *Server) Scripts() []Script { return s.engine.Scripts() }
+
 // UnmatchedScripts returns the scripts for a title or an external id that no meeting has now, because a
 // typing error there may be why a test failed.
 func (s *Server) UnmatchedScripts() []Script {
 	meetings := s.engine.Meetings()
-	return slices.DeleteFunc(s.engine.Scripts(), func(sc Script) bool {
+	return slices.DeleteFunc(s.Scripts(), func(sc Script) bool {
 		return sc.ExternalID == "" && sc.Title == "" || slices.ContainsFunc(meetings, func(m Meeting) bool {
 			return sc.ExternalID != "" && sc.ExternalID == m.ExternalID || sc.Title != "" && sc.Title == m.Title
 		})

@@ -168,12 +168,16 @@ func (s *Server) apply(r *http.Request, e *entry, f Fault) (p *recorded) {
 	return p
 }
 
+var statusField = regexp.MustCompile(`"status":"[a-z_]*"`)
+
 // change changes the service's own response.
 func (f Fault) change(p *recorded, e *entry) *recorded {
 	switch f.form.Kind {
 	case kindShowStatus:
-		p.showStatus(f.form.MeetingStatus)
 		e.found = f.form.MeetingStatus
+		if p.Status < http.StatusBadRequest {
+			p.Body = statusField.ReplaceAllLiteral(p.Body, strconv.AppendQuote([]byte(`"status":`), string(e.found)))
+		}
 	case kindDrip:
 		p.over = time.Duration(f.form.Over)
 	case kindTruncate:
@@ -282,15 +286,6 @@ func (p *recorded) send(w http.ResponseWriter, r *http.Request) (last []byte, lo
 		}
 	}
 	return last, false
-}
-
-var statusField = regexp.MustCompile(`"status":"[a-z_]*"`)
-
-// showStatus has each meeting in the response appear in another status.
-func (p *recorded) showStatus(status minutes.Status) {
-	if p.Status < http.StatusBadRequest {
-		p.Body = statusField.ReplaceAllLiteral(p.Body, strconv.AppendQuote([]byte(`"status":`), string(status)))
-	}
 }
 
 // pause waits for d, and reports whether the client is still there.

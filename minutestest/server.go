@@ -7,11 +7,13 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
@@ -35,6 +37,7 @@ type Server struct {
 	world     World
 	keepAudio bool
 	seed      uint64
+	speed     float64
 	audit     *audit
 	engine    *engine.Service
 	edge      edge
@@ -47,9 +50,9 @@ type Server struct {
 	log       func(Request) // nil: none
 	tb        TB            // nil: none, or a *testing.F
 	helper    func()        // of tb
+	inTest    bool          // made by NewServer
 
 	mu        sync.Mutex
-	closed    bool
 	listening []*http.Server
 }
 
@@ -71,6 +74,10 @@ func WithMinPollInterval(d time.Duration) Option { return func(s *Server) { s.au
 // of meetings stay the same even then, because they depend only on the order of the creates.
 // Timestamps, upload URLs and what a poll finds may differ.
 func WithSeed(seed uint64) Option { return func(s *Server) { s.seed = seed } }
+
+// WithSpeed makes every stage of a meeting so many times shorter, whether a World or a [Script] sets it.
+// A factor of 0 or less has no effect.
+func WithSpeed(factor float64) Option { return func(s *Server) { s.speed = factor } }
 
 // WithAudio keeps the bytes of recordings for [Server.Meeting]. Without it, recordings are only hashed
 // and counted, so they cost no memory.
@@ -145,7 +152,7 @@ func New(opts ...Option) *Server {
 }
 
 func newServer(tb TB, opts []Option) (*Server, error) {
-	s := &Server{world: DefaultWorld(), audit: newAudit(), journal: recent.List[Request]{Max: journalSize}, helper: func() {}}
+	s := &Server{world: DefaultWorld(), audit: newAudit(), journal: recent.List[Request]{Max: journalSize}, helper: func() {}, inTest: tb != nil}
 	if _, fuzzing := tb.(interface{ Fuzz(any) }); tb != nil && !fuzzing { // no fuzz target may use a *testing.F
 		s.tb, s.helper = tb, tb.Helper
 	}
@@ -157,7 +164,7 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 	}
 	var err error
 	s.engine, err = engine.New(engine.Config{
-		World: s.world, KeepAudio: s.keepAudio, Seed: s.seed, MinPollInterval: s.audit.interval,
+		World: s.world, KeepAudio: s.keepAudio, Seed: s.seed, Speed: s.speed, MinPollInterval: s.audit.interval,
 		Storage: map[string]string{apiHost: "https://" + storageHost},
 	})
 	if err != nil {
@@ -215,7 +222,7 @@ func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	s.helper()
 	secret := s.Key()
 	if secret == "" {
-		s.fail("Client", errors.New("the World's first organisation has no integration key that carries every scope"))
+		s.fail("Client", errors.New("the World's first organisation has no integration key that has every scope and never expires"))
 		return nil
 	}
 	return s.ClientWithKey(secret, opts...)
@@ -232,7 +239,7 @@ func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.C
 	return client
 }
 
-// Key returns the secret of the first organisation's first integration key that has nil Scopes, is not
+// Key returns the secret of the first organisation's first integration key that has every scope, is not
 // revoked and never expires, so a client can do everything with it. It is "" if there is none. Key looks
 // at the World that the Server began with, so updates do not change the result.
 func (s *Server) Key() string {
@@ -240,7 +247,8 @@ func (s *Server) Key() string {
 		return ""
 	}
 	for _, k := range s.world.Organisations[0].Keys {
-		if k.IntegrationID != "" && k.Scopes == nil && !k.Revoked && k.ExpiresAt == 0 {
+		lacks := func(scope string) bool { return k.Scopes != nil && !slices.Contains(k.Scopes, scope) }
+		if k.IntegrationID != "" && !slices.ContainsFunc(route.Scopes, lacks) && !k.Revoked && k.ExpiresAt == 0 {
 			return k.Secret
 		}
 	}
@@ -301,20 +309,14 @@ func newHTTPServer(h http.Handler) *http.Server {
 // Close closes the Server's connections and listeners, after a tenth of a second for responses that are
 // still open. What the Server has seen can still be read, and closing it twice does no harm.
 func (s *Server) Close() error {
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	listening := s.listening
-	s.listening = nil
-	s.mu.Unlock()
-	if first {
-		for _, body := range s.network.leftOpen() {
-			s.audit.watchOpenBody(body)
-		}
+	for _, body := range s.network.leftOpen() {
+		s.audit.watchOpenBody(body)
 	}
 	s.network.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var errs []error
-	for _, srv := range listening {
+	for _, srv := range s.listening {
 		errs = append(errs, srv.Close())
 	}
 	return errors.Join(errs...)
@@ -331,7 +333,7 @@ func (s *Server) fails(tb TB) {
 	if len(lines) > most {
 		tb.Errorf("minutestest: and %d violations more", len(lines)-most)
 	}
-	for _, i := range s.faults.unused() {
-		tb.Errorf("minutestest: %s: %s: correct its Match, or call Optional", i.line, i.unused())
+	for _, text := range s.UnusedFaults() {
+		tb.Errorf("minutestest: %s: correct its Match, or call Optional", text)
 	}
 }

@@ -302,6 +302,8 @@ func TestKey_IsTheFirstWithEveryScope(t *testing.T) {
 		{Secret: "good", IntegrationID: "int_ci"},
 	}
 	assert.Equal(t, "good", minutestest.NewServer(t, minutestest.WithWorld(w)).Key())
+	o.Keys[4].Scopes = []string{"minutes:read", "meetings:delete", "meetings:write", "meetings:read", "employees:write", "employees:read"}
+	assert.Equal(t, "good", minutestest.NewServer(t, minutestest.WithWorld(w)).Key(), "with a list of all")
 	o.Keys = o.Keys[:4]
 	assert.Empty(t, minutestest.NewServer(t, minutestest.WithWorld(w)).Key())
 }

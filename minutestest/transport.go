@@ -112,7 +112,7 @@ func senderOf(r *http.Request) uint64 {
 func (n *network) close() {
 	n.mu.Lock()
 	n.closed = true
-	live, bodies := slices.Collect(maps.Keys(n.live)), slices.Collect(maps.Keys(n.bodies))
+	live := slices.Collect(maps.Keys(n.live))
 	n.mu.Unlock()
 
 	for _, end := range live {
@@ -120,10 +120,8 @@ func (n *network) close() {
 			end.reset()
 		}
 	}
-	for _, body := range bodies {
-		if n.mine(body.bubble) {
-			_ = body.ReadCloser.Close() // or the transport would wait for its reader for good
-		}
+	for _, body := range n.open() {
+		_ = body.Close() // or the transport would wait for its reader for good
 	}
 }
 
@@ -178,8 +176,6 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.network.mu.Unlock()
 	return resp, nil
 }
-
-func (t *roundTripper) CloseIdleConnections() { t.transport.CloseIdleConnections() }
 
 // openBody is the body of a response until it has been read or closed.
 type openBody struct {
@@ -257,16 +253,11 @@ func (l *link) Write(p []byte) (int, error) {
 
 // seen converts the end of a pipe into the error that a socket reports.
 func (l *link) seen(op string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe):
-		switch {
-		case l.isReset.Load():
-			return &net.OpError{Op: op, Net: "tcp", Err: syscall.ECONNRESET}
-		case op == "write":
-			return &net.OpError{Op: op, Net: "tcp", Err: syscall.EPIPE}
-		}
+	switch ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe); {
+	case ended && l.isReset.Load():
+		return &net.OpError{Op: op, Net: "tcp", Err: syscall.ECONNRESET}
+	case ended && op == "write":
+		return &net.OpError{Op: op, Net: "tcp", Err: syscall.EPIPE}
 	}
 	return err
 }

@@ -97,7 +97,7 @@ type (
 	// Script sets how a meeting proceeds and ends; see [Server.Script]. It applies to the meeting with
 	// the given id, external id or title, or to all meetings if none of them is set. If several scripts
 	// match a meeting, each field comes from the most specific script that sets it: by id, then by
-	// external id, then by title, then the one for all. A meeting without a script becomes minutes of a
+	// external id, then by title, then the one for all. Its method Target returns the Script that removes it. A meeting without a script becomes minutes of a
 	// short conversation, after the World's stages.
 	//
 	//	MeetingID, ExternalID, Title  string          // set at most one

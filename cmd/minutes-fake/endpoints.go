@@ -32,30 +32,18 @@ func (c call) reset() (any, error) {
 }
 
 func (c call) scripts() (any, error) {
-	return object{"scripts": some(c.f.scripts)}, nil
-}
-
-// targetOf returns the script without what it sets. As a script, it removes the one for the same meetings.
-func targetOf(s minutestest.Script) minutestest.Script {
-	return minutestest.Script{MeetingID: s.MeetingID, ExternalID: s.ExternalID, Title: s.Title}
+	return object{"scripts": some(c.f.Scripts())}, nil
 }
 
 func (c call) addScript(s minutestest.Script) (any, error) {
-	quick := s
-	quick.Stages = faster(s.Stages, c.p.settings.speed)
-	c.f.Script(quick)
-	c.f.scripts = slices.DeleteFunc(c.f.scripts, func(old minutestest.Script) bool { return targetOf(old) == targetOf(s) })
-	if s != targetOf(s) {
-		c.f.scripts = append(c.f.scripts, s)
-	}
+	c.f.Script(s)
 	return s, nil
 }
 
 func (c call) removeScripts() (any, error) {
-	for _, s := range c.f.scripts {
-		c.f.Script(targetOf(s))
+	for _, s := range c.f.Scripts() {
+		c.f.Script(s.Target())
 	}
-	c.f.scripts = nil
 	return nil, nil
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -17,11 +16,10 @@ type fake struct {
 	ended context.Context // done when the fake is replaced
 	end   func()
 
-	faults  []*fault
-	added   int // faults, also those that were removed
-	scripts []minutestest.Script
-	ahead   time.Duration
-	seen    sync.Map // names of meetings that requests were about
+	faults []*fault
+	added  int // faults, also those that were removed
+	ahead  time.Duration
+	seen   sync.Map // names of meetings that requests were about
 }
 
 // fault is a fault as the control API shows it.
@@ -48,12 +46,6 @@ func (p *process) newFake(w minutestest.World) (*fake, error) {
 	if len(w.Organisations) == 0 {
 		return nil, errNoOrganisation
 	}
-	usual := minutestest.DefaultWorld().Stages
-	w.Stages = faster(minutestest.Stages{
-		Prepare:    cmp.Or(w.Stages.Prepare, usual.Prepare),
-		Transcribe: cmp.Or(w.Stages.Transcribe, usual.Transcribe),
-		Write:      cmp.Or(w.Stages.Write, usual.Write),
-	}, p.settings.speed)
 	f := &fake{}
 	f.ended, f.end = context.WithCancel(context.Background())
 	requests := slog.New(p.settings.logHandler(p.lines))
@@ -64,16 +56,6 @@ func (p *process) newFake(w minutestest.World) (*fake, error) {
 			"operation", r.Operation, "caller", r.Caller, "code", r.Code, "request_id", r.RequestID, "fault", r.Fault)
 	}))
 	return f, minutestest.Try(func() { f.Server = minutestest.New(options...) })
-}
-
-// faster divides stages by speed. A stage that is left out stays so.
-func faster(s minutestest.Stages, speed float64) minutestest.Stages {
-	for _, d := range []*time.Duration{&s.Prepare, &s.Transcribe, &s.Write} {
-		if *d > 0 {
-			*d = max(time.Duration(float64(*d)/speed), 1)
-		}
-	}
-	return s
 }
 
 // see remembers the names of a meeting, because a script for it was of use even if it is deleted.

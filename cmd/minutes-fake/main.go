@@ -87,7 +87,7 @@ func (s *settings) flags() *flag.FlagSet {
 	set.StringVar(&s.addr, "addr", loopback+":8080", "serve on this `address`; port 0 means any free port")
 	set.StringVar(&s.control, "control", controlNext, "serve the control API on this `address`; next means the port after the service's, off switches it off")
 	set.StringVar(&s.world, "world", "", "start with the world in this JSON `file` instead of a small default one")
-	set.Float64Var(&s.speed, "speed", 1, "shorten the stages of meetings by the factor `n`")
+	set.Float64Var(&s.speed, "speed", 1, "make all stages of meetings `n` times shorter, whatever sets them")
 	set.Uint64Var(&s.seed, "seed", 0, "repeat ids and cursors in each run with the same `number`; 0 means none")
 	set.UintVar(&s.edgeLimit, "edge-limit", 0, "reject more than `n` requests per second and key with a bare 429; 0 means no limit")
 	set.StringVar(&s.log, "log", "text", "log each request on stderr in this `form`: text, json or none")
@@ -131,7 +131,7 @@ func isAddress(s string) bool {
 
 // options are the settings that the fake itself has.
 func (s *settings) options() []minutestest.Option {
-	list := []minutestest.Option{minutestest.WithMinPollInterval(s.minPollInterval), minutestest.WithSeed(s.seed), minutestest.WithEdgeLimit(int(s.edgeLimit))}
+	list := []minutestest.Option{minutestest.WithMinPollInterval(s.minPollInterval), minutestest.WithSeed(s.seed), minutestest.WithSpeed(s.speed), minutestest.WithEdgeLimit(int(s.edgeLimit))}
 	var kinds []minutestest.ViolationKind // without any, the audit is off
 	switch s.withoutAudit {
 	case "":

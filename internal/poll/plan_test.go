@@ -74,6 +74,12 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 				gets(p, w, &Failure{Kind: Transient})
 			}
 		}, func(p *plan, _ []*watch) any { return p.until }, now + time.Second},
+		{"a page between them ends the row", few, func(t *testing.T, p *plan, w []*watch) {
+			gets(p, w[0], &Failure{Kind: Transient})
+			gets(p, w[1], &Failure{Kind: Transient})
+			page(t, p, now+Interval, "")
+			gets(p, w[2], &Failure{Kind: Transient})
+		}, func(p *plan, _ []*watch) any { return p.until }, time.Duration(0)},
 		{"failures that may pass are none", 3, func(_ *testing.T, p *plan, w []*watch) {
 			for _, w := range w {
 				gets(p, w, &Failure{Kind: Passing})

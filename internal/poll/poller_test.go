@@ -15,14 +15,16 @@ import (
 	poll "github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
-// scripted is a service with an empty list, whose GETs fail as told.
+// scripted is a service with an empty list, whose GETs and pages fail as told.
 type scripted struct {
 	mu    sync.Mutex
 	fails func(at time.Duration) *poll.Failure
+	list  func(cursor string) ([]poll.Snapshot[int], string, *poll.Failure)
 	age   time.Duration // of meetings
 	audio bool
 	began time.Time
 	gets  []time.Duration
+	pages []string // cursors
 }
 
 func (s *scripted) Get(_ context.Context, id string, send func() bool) (poll.Snapshot[int], *poll.Failure) {
@@ -41,8 +43,14 @@ func (s *scripted) Get(_ context.Context, id string, send func() bool) (poll.Sna
 	return poll.Snapshot[int]{ID: id, Idle: !s.audio, Created: time.Now().Add(-s.age)}, nil
 }
 
-func (s *scripted) Page(_ context.Context, _ string, send func() bool) ([]poll.Snapshot[int], string, *poll.Failure) {
+func (s *scripted) Page(_ context.Context, cursor string, send func() bool) ([]poll.Snapshot[int], string, *poll.Failure) {
 	send()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pages = append(s.pages, cursor)
+	if s.list != nil {
+		return s.list(cursor)
+	}
 	return nil, "", nil
 }
 
@@ -147,6 +155,10 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 		}, want: []int{0, 40, 70}},
 		{name: "rarely without audio", service: &scripted{age: 35 * time.Minute}, patient: true, want: []int{0, 70}},
 		{name: "as often as ever with audio", service: &scripted{age: 35 * time.Minute, audio: true}, patient: true, want: []int{0, 30, 60, 90}},
+		{name: "as ever once an impatient wait joins", service: &scripted{age: 35 * time.Minute}, patient: true, do: func(p *poll.Poller[int]) {
+			sub := p.Subscribe("m", false)
+			time.AfterFunc(90*time.Second, func() { _ = sub.Cancel() })
+		}, want: []int{0, 30, 60, 90}},
 		{name: "for an impatient wait as ever", service: &scripted{age: 35 * time.Minute}, want: []int{0, 30, 60, 90}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -187,25 +199,74 @@ func TestPoller_DropsASnapshotOlderThanTheLast(t *testing.T) {
 
 func TestPoller_ReportsTroubleOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{began: time.Now(), fails: func(at time.Duration) *poll.Failure {
-			if at > 20*time.Minute {
-				return nil
+	down := &poll.Failure{Err: errDown, Kind: poll.Transient}
+	for _, c := range []struct {
+		name   string
+		lasts  time.Duration // until GETs work again
+		follow bool          // while the first page of the list fails
+		want   []error
+	}{
+		{"an outage", 20 * time.Minute, false, []error{errDown, nil}},
+		{"two failures are an accident", 45 * time.Second, false, nil},
+		{"one page that a discovery needs", -1, true, []error{errDown, nil}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &scripted{began: time.Now(), fails: func(at time.Duration) *poll.Failure {
+				if at > c.lasts {
+					return nil
+				}
+				return down
+			}}
+			s.list = func(string) ([]poll.Snapshot[int], string, *poll.Failure) {
+				if len(s.pages) == 1 {
+					return nil, "", down
+				}
+				return nil, "", nil
 			}
-			return &poll.Failure{Err: errDown, Kind: poll.Transient}
-		}}
-		var p *poll.Poller[int]
-		var mu sync.Mutex
-		var reports []error
-		p = poll.New[int](s, func(err error) {
-			p.Ask("other", true) // no lock is held
+			var p *poll.Poller[int]
+			var mu sync.Mutex
+			var reports []error
+			p = poll.New[int](s, func(err error) {
+				p.Ask("other", true) // no lock is held
+				mu.Lock()
+				defer mu.Unlock()
+				reports = append(reports, err)
+			})
+			if c.follow {
+				defer p.Discover(s.began).Cancel()
+			}
+			ended(s, p)
 			mu.Lock()
 			defer mu.Unlock()
-			reports = append(reports, err)
+			require.Equal(t, c.want, reports, c.name)
 		})
-		ended(s, p)
-		mu.Lock()
-		defer mu.Unlock()
-		require.Equal(t, []error{errDown, nil}, reports)
+	}
+}
+
+// A discovery reads the list at once, back to since, and later only down to a page with nothing new.
+func TestDiscovery_ReadsDownToWhatItKnows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		s := &scripted{began: began, list: func(cursor string) ([]poll.Snapshot[int], string, *poll.Failure) {
+			age := time.Duration(len(cursor)+1) * time.Hour // each page is an hour older
+			created := began.Add(-age)
+			return []poll.Snapshot[int]{{ID: age.String(), Final: true, Created: created, Updated: created}}, cursor + "x", nil
+		}}
+		p := newPoller(s)
+		for i := range 5 { // for whom the list is read at 30 s
+			defer p.Subscribe(string(rune('a'+i)), false).Cancel()
+		}
+		time.Sleep(40 * time.Second)
+		s.mu.Lock()
+		s.pages = nil
+		s.mu.Unlock()
+		d := p.Discover(began.Add(-3*time.Hour - time.Minute))
+		defer d.Cancel()
+		time.Sleep(20 * time.Second)
+		found, err := d.Next(t.Context())
+		require.NoError(t, err)
+		require.Len(t, found, 3)
+		require.Equal(t, []string{"", "x", "xx", "xxx"}, s.pages)
 	})
 }

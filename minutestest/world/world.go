@@ -193,6 +193,11 @@ type Script struct {
 	ListedAfter time.Duration `json:"-"` // "listed_after"
 }
 
+// Target returns the script without what it sets. As a script, it removes the one for the same meetings.
+func (s Script) Target() Script {
+	return Script{MeetingID: s.MeetingID, ExternalID: s.ExternalID, Title: s.Title}
+}
+
 // Meeting is everything about one meeting, including what no client can see.
 type Meeting struct {
 	ID              string             `json:"id"`

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
@@ -31,7 +30,7 @@ func (c *call) identify(o *organisation, k *world.Key) *apiError {
 	m, in := o.Member(k.MemberID), o.Integration(k.IntegrationID)
 	c.key, c.member, c.Caller = k, m, cmp.Or(k.MemberID, k.IntegrationID)
 	switch {
-	case k.Revoked, expired(k, c.now), m != nil && m.Status != minutes.MemberActive:
+	case k.Revoked, k.ExpiresAt != 0 && !c.now.Before(k.ExpiresAt.Time()), m != nil && m.Status != minutes.MemberActive:
 		return errUnauthenticated
 	case len(k.IPAllowlist) > 0 && !permits(k, c.r.RemoteAddr):
 		return errIPNotAllowed
@@ -59,10 +58,6 @@ func KeyOf(r *http.Request) string {
 		return ""
 	}
 	return strings.Trim(secret, " ")
-}
-
-func expired(k *world.Key, now time.Time) bool {
-	return k.ExpiresAt != 0 && !now.Before(k.ExpiresAt.Time())
 }
 
 // permits reports whether a key's allowlist holds a caller's address.

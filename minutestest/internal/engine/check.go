@@ -211,7 +211,7 @@ func (c *checker) meetings(at string, o *world.Organisation, specs []world.Meeti
 
 func checkScript(sc world.Script) error {
 	c := &checker{}
-	if sel := selectorOf(sc); sel != (selector{meetingID: sc.MeetingID}) && sel != (selector{externalID: sc.ExternalID}) && sel != (selector{title: sc.Title}) {
+	if t := sc.Target(); t != (world.Script{MeetingID: t.MeetingID}) && t != (world.Script{ExternalID: t.ExternalID}) && t != (world.Script{Title: t.Title}) {
 		c.mistake("meeting_id", "give a meeting_id, an external_id or a title, not several")
 	}
 	oneOf(c, "outcome", sc.Outcome, statuses[finalStatuses:]...)

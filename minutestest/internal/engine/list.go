@@ -70,7 +70,7 @@ func (c *call) page(l listing, size int) pageJSON {
 	older, _ := o.before(at.before)
 	for i := older - 1; i >= 0; i-- {
 		m := o.meetings[i]
-		if m.date < l.from || l.to != "" && m.date > l.to || !c.lists(m) {
+		if m.Date < l.from || l.to != "" && m.Date > l.to || !c.lists(m) {
 			continue
 		}
 		if len(page.Meetings) == size { // there is another page
@@ -91,7 +91,7 @@ func (c *call) lists(m *meeting) bool {
 		return false
 	}
 	late := c.service.scripts.of(m).ListedAfter
-	return late == 0 || !c.now.Before(m.created.Add(late))
+	return late == 0 || !c.now.Before(m.CreatedAt.Add(late))
 }
 
 func (c *call) findMeeting(externalID string) (any, *apiError) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -11,49 +12,22 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// job is the processing of a recording that has arrived.
-type job struct {
-	contentType string
-	size        int64
-	sha256      [32]byte
-	bytes       []byte // only if recordings are kept
-	received    time.Time
-
-	seconds    int  // of the recording, which transcription takes
-	unreadable bool // not a recording that can be processed
-	blocked    bool // too little quota when it arrived
-	scripted   bool // a script set the outcome
-	reserved   int  // seconds set aside at present
-
-	since    time.Time // of the present status
-	due      time.Time // when it ends, if the meeting is running
-	held     bool      // a script holds the meeting in the present status
-	released bool      // the hold was released
-
-	history                    []world.Transition
-	transcript, markdown, html string
-}
-
-func (o *organisation) arrive(m *meeting, j *job) {
-	m.job = j
-	sc := o.service.scripts.of(m)
-	if sc.Duration > 0 && !j.unreadable {
-		j.seconds = wholeSeconds(sc.Duration)
+// arrive gives m its recording, which lasts so many seconds unless a script says otherwise.
+func (o *organisation) arrive(m *meeting, audio *world.Audio, seconds int) {
+	m.Audio, m.seconds = audio, seconds
+	if unprocessable(audio) == "" {
+		if d := o.service.scripts.of(m).Duration; d > 0 {
+			m.seconds = int(math.Ceil(d.Seconds()))
+		}
+		m.blocked = !o.reserve(m)
 	}
-	if !j.unreadable && sc.Outcome != minutes.StatusAudioRejected && sc.Outcome != minutes.StatusTranscribeBlocked {
-		j.blocked = !o.reserve(j)
-	}
-	o.enter(m, minutes.StatusAudioUploaded, j.received)
+	o.enter(m, minutes.StatusAudioUploaded, audio.ReceivedAt)
 }
-
-func wholeSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // enter moves m to a status, and sets when that ends.
 func (o *organisation) enter(m *meeting, status minutes.Status, at time.Time) {
-	j := m.job
-	m.status, m.updated = status, at
-	j.since, j.held, j.released = at, false, false
-	j.history = append(j.history, world.Transition{Status: status, At: at})
+	m.Status, m.UpdatedAt, m.released = status, at, false
+	m.History = append(m.History, world.Transition{Status: status, At: at})
 	o.plan(m, at)
 }
 
@@ -61,16 +35,14 @@ func (o *organisation) enter(m *meeting, status minutes.Status, at time.Time) {
 func (o *organisation) plan(m *meeting, earliest time.Time) {
 	o.touch(m)
 	o.unschedule(m)
-	if m.status.Final() {
-		return
-	}
-	j, sc := m.job, o.service.scripts.of(m)
-	if j.held = sc.Hold == m.status && !j.released; j.held {
+	sc := o.service.scripts.of(m)
+	m.Held = sc.Hold == m.Status && !m.released
+	if m.Held || m.Status.Final() {
 		return
 	}
 	var stage time.Duration // none in transcribed
 	stages := orStages(sc.Stages, o.service.stages)
-	switch m.status {
+	switch m.Status {
 	case minutes.StatusAudioUploaded:
 		stage = stages.Prepare
 	case minutes.StatusTranscribing:
@@ -78,8 +50,11 @@ func (o *organisation) plan(m *meeting, earliest time.Time) {
 	case minutes.StatusGeneratingMinutes:
 		stage = stages.Write
 	}
-	if j.due = j.since.Add(stage); j.due.Before(earliest) {
-		j.due = earliest
+	if speed := o.service.cfg.Speed; speed > 0 {
+		stage = time.Duration(float64(stage) / speed)
+	}
+	if m.due = m.History[len(m.History)-1].At.Add(stage); m.due.Before(earliest) {
+		m.due = earliest
 	}
 	i, _ := slices.BinarySearchFunc(o.running, m, endsFirst)
 	o.running = slices.Insert(o.running, i, m)
@@ -87,7 +62,7 @@ func (o *organisation) plan(m *meeting, earliest time.Time) {
 
 // endsFirst orders running meetings: of two that end at the same time, the older one is first.
 func endsFirst(a, b *meeting) int {
-	return cmp.Or(a.job.due.Compare(b.job.due), cmp.Compare(a.seq, b.seq))
+	return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.seq, b.seq))
 }
 
 func (o *organisation) unschedule(m *meeting) {
@@ -99,46 +74,48 @@ func (o *organisation) unschedule(m *meeting) {
 // step ends m's present status. This is the whole of section 3 of the API reference, with the
 // source statuses of D12.
 func (o *organisation) step(m *meeting, at time.Time) {
-	j, outcome := m.job, o.service.scripts.of(m).Outcome
+	outcome := o.service.scripts.of(m).Outcome
 	next := minutes.StatusTranscribed
-	switch m.status {
+	switch m.Status {
 	case minutes.StatusAudioUploaded:
-		next = o.admit(j, outcome)
+		next = o.admit(m, outcome)
 	case minutes.StatusTranscribing:
 		if outcome == minutes.StatusTranscriptionFailed {
 			next = outcome
-			o.release(j)
+			o.release(m)
 			break
 		}
-		o.take(j)
-		j.transcript = o.transcript(m)
+		o.take(m)
+		m.Transcript = o.transcript(m)
 	case minutes.StatusTranscribed:
 		next = minutes.StatusGeneratingMinutes
 	case minutes.StatusGeneratingMinutes:
 		next = minutes.StatusMinutesFailed
 		if outcome != next && o.spend(minutesCredits) {
 			next = minutes.StatusMinutesReady
-			j.markdown, j.html = o.minutes(m)
+			m.Markdown, m.HTML = o.minutes(m)
 		}
 	}
-	j.scripted = next == outcome
+	if next.Failed() {
+		m.Reason = m.reason(next == outcome)
+	}
 	o.enter(m, next, at)
 }
 
 // admit decides what becomes of a recording that has been prepared.
-func (o *organisation) admit(j *job, outcome minutes.Status) minutes.Status {
+func (o *organisation) admit(m *meeting, outcome minutes.Status) minutes.Status {
+	next := minutes.StatusTranscribing
 	switch {
-	case j.unreadable || outcome == minutes.StatusAudioRejected:
-		o.release(j)
-		return minutes.StatusAudioRejected
-	case j.blocked || outcome == minutes.StatusTranscribeBlocked:
-		o.release(j)
-		return minutes.StatusTranscribeBlocked
-	case j.reserved == 0 && !o.reserve(j): // a script that kept it from its seconds was changed since
-		j.blocked = true
-		return minutes.StatusTranscribeBlocked
+	case unprocessable(m.Audio) != "" || outcome == minutes.StatusAudioRejected:
+		next = minutes.StatusAudioRejected
+		o.release(m)
+	case m.blocked || outcome == minutes.StatusTranscribeBlocked:
+		next = minutes.StatusTranscribeBlocked
+		o.release(m)
+	default:
+		m.DurationSeconds = new(m.seconds) // shown from now on (D13)
 	}
-	return minutes.StatusTranscribing
+	return next
 }
 
 // settle brings the organisation up to now: everything that has fallen due happens at the time at
@@ -150,18 +127,18 @@ func (o *organisation) settle(now time.Time) {
 			next = o.running[0]
 		}
 		switch {
-		case o.toppedUpBy(now) && (next == nil || o.toppedUpBy(next.job.due)):
+		case o.toppedUpBy(now) && (next == nil || o.toppedUpBy(next.due)):
 			o.topUp()
-		case next != nil && !next.job.due.After(now):
-			o.step(next, next.job.due)
+		case next != nil && !next.due.After(now):
+			o.step(next, next.due)
 		default:
 			return
 		}
 	}
 }
 
-// oneSecond is the digest of a recording of one second.
-var oneSecond = sha256.Sum256(make([]byte, bytesPerSecond))
+// oneSecond is a recording of one second.
+var oneSecond = world.Audio{ContentType: "audio/mpeg", Size: bytesPerSecond, SHA256: fmt.Sprintf("%x", sha256.Sum256(make([]byte, bytesPerSecond)))}
 
 // skip takes a new meeting to a status, with a recording of one second, without quota and without
 // regard to scripts. From there it continues by itself.
@@ -169,40 +146,35 @@ func (o *organisation) skip(m *meeting, status minutes.Status, now time.Time) {
 	if status == minutes.StatusCreated {
 		return
 	}
-	scripts, before := o.service.scripts, o.quota
+	others, credits, seconds := o.service.scripts, *o.Credits, *o.TranscribeSeconds
 	outcome := minutes.StatusMinutesReady
 	if status.Failed() {
 		outcome = status
 	}
-	o.service.scripts = scriptsFor(world.Script{MeetingID: m.id, Outcome: outcome})
-	o.credits, o.seconds = 1, o.reserved+1
-	o.arrive(m, &job{contentType: "audio/mpeg", size: bytesPerSecond, sha256: oneSecond, seconds: 1, received: now})
-	for m.status != status && !m.status.Final() {
+	o.service.scripts = scripts{{MeetingID: m.ID}: {Outcome: outcome}}
+	*o.Credits, *o.TranscribeSeconds = 1, o.reserved+1
+	audio := oneSecond
+	audio.ReceivedAt = now
+	o.arrive(m, &audio, 1)
+	for m.Status != status && !m.Status.Final() {
 		o.step(m, now)
 	}
-	o.credits, o.seconds, o.service.scripts = before.credits, before.seconds, scripts
+	*o.Credits, *o.TranscribeSeconds, o.service.scripts = credits, seconds, others
 	o.plan(m, now)
 }
 
-// selector names the meetings a script is for: those with this id, this external id or this title,
-// or, being zero, all of every organisation.
-type selector struct{ meetingID, externalID, title string }
-
-type scripts map[selector]world.Script
-
-func selectorOf(sc world.Script) selector { return selector{sc.MeetingID, sc.ExternalID, sc.Title} }
-
-func scriptsFor(sc world.Script) scripts { return scripts{selectorOf(sc): sc} }
+// scripts are those in force, by their targets.
+type scripts map[world.Script]world.Script
 
 // of returns the script for m: each field from the narrowest script that sets it.
 func (s scripts) of(m *meeting) (sc world.Script) {
 	if len(s) == 0 {
 		return sc
 	}
-	narrowestFirst := []selector{{meetingID: m.id}, {externalID: m.externalID}, {title: m.title}, {}}
-	for i, sel := range narrowestFirst {
-		wider, ok := s[sel]
-		if !ok || sel == (selector{}) && i < len(narrowestFirst)-1 { // the meeting has no external id
+	narrowestFirst := []world.Script{{MeetingID: m.ID}, {ExternalID: m.ExternalID}, {Title: m.Title}, {}}
+	for i, target := range narrowestFirst {
+		wider, ok := s[target]
+		if !ok || target == (world.Script{}) && i < len(narrowestFirst)-1 { // the meeting has no external id
 			continue
 		}
 		sc.Outcome = cmp.Or(sc.Outcome, wider.Outcome)
@@ -224,12 +196,11 @@ func (s *Service) Script(sc world.Script) error {
 	if err := checkScript(sc); err != nil {
 		return err
 	}
-	sel := selectorOf(sc)
 	now := s.lock() // the past keeps the script it had
 	defer s.mu.Unlock()
-	s.scripts[sel] = sc
-	if sc == (world.Script{MeetingID: sel.meetingID, ExternalID: sel.externalID, Title: sel.title}) {
-		delete(s.scripts, sel)
+	s.scripts[sc.Target()] = sc
+	if sc == sc.Target() {
+		delete(s.scripts, sc)
 	}
 	s.replan(now)
 	return nil
@@ -258,10 +229,10 @@ func (s *Service) Release(id string) bool {
 		return false
 	}
 	defer s.mu.Unlock()
-	if m.job == nil || !m.job.held {
+	if !m.Held {
 		return false
 	}
-	m.job.released = true
+	m.released = true
 	o.plan(m, s.Now())
 	return true
 }
@@ -280,17 +251,17 @@ func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, erro
 	}
 	defer s.mu.Unlock()
 	switch {
-	case m.job == nil:
-		return m.status, fmt.Errorf("meeting %s has no audio", id)
-	case m.status == until:
-		return m.status, nil
-	case m.status.Final(), until != "" && slices.Index(statuses, m.status) > target:
-		return m.status, fmt.Errorf("meeting %s is %s already", id, m.status)
+	case m.Audio == nil:
+		return m.Status, fmt.Errorf("meeting %s has no audio", id)
+	case m.Status == until:
+		return m.Status, nil
+	case m.Status.Final(), until != "" && slices.Index(statuses, m.Status) > target:
+		return m.Status, fmt.Errorf("meeting %s is %s already", id, m.Status)
 	}
 	for {
 		o.step(m, s.Now())
-		if until == "" || m.status == until || m.status.Final() {
-			return m.status, nil
+		if until == "" || m.Status == until || m.Status.Final() {
+			return m.Status, nil
 		}
 	}
 }

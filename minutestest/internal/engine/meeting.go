@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -13,57 +12,41 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// meeting is one meeting.
+// meeting is one meeting: what [Service.Meeting] shows, and what the service remembers beside that.
 type meeting struct {
-	seq          uint64 // the order of all lists: clocks may disagree, numbers do not
-	changed      uint64 // its last change, in changes of the Service
-	id           string
-	title        string
-	externalID   string
-	creator      string // id of the member or integration
-	project      string
-	template     string
-	participants []string
-	sharedWith   []string
-	status       minutes.Status
-	visibility   minutes.Visibility
-	date         string
-	time         string // "": none
-	created      time.Time
-	updated      time.Time
-	job          *job // nil until the audio arrives
+	world.Meeting
+	seq     uint64 // the order of all lists: clocks may disagree, numbers do not
+	changed uint64 // its last change, in changes of the Service
+
+	seconds  int       // of the recording, which transcription takes
+	reserved int       // of them, set aside at present
+	blocked  bool      // too little quota when the audio arrived
+	released bool      // the hold of the present status was released
+	due      time.Time // when the present status ends, if the meeting is running
 }
 
 // visibleTo is the one rule of who sees a meeting (D17).
 func (m *meeting) visibleTo(caller string) bool {
-	return m.creator == caller ||
-		m.visibility == minutes.VisibilityOrganisation ||
-		m.visibility == minutes.VisibilityShared && slices.Contains(m.sharedWith, caller)
+	return m.Creator == caller ||
+		m.Visibility == minutes.VisibilityOrganisation ||
+		m.Visibility == minutes.VisibilityShared && slices.Contains(m.SharedWith, caller)
 }
 
 // changeableBy reports which of those who see m may change or delete it (D17).
 func (m *meeting) changeableBy(c *call) bool {
-	return c.member == nil || c.member.Admin || m.creator == c.Caller
+	return c.member == nil || c.member.Admin || m.Creator == c.Caller
 }
 
-// durationSeconds returns the length of the recording, or nil while the service does not show it
-// (D13, D25).
-func (m *meeting) durationSeconds() *int {
-	switch m.status {
-	case minutes.StatusCreated, minutes.StatusAudioUploaded, minutes.StatusAudioRejected, minutes.StatusTranscribeBlocked:
-		return nil
-	}
-	return new(m.job.seconds)
-}
-
-// insert adds m and gives it its number and its id.
-func (o *organisation) insert(m *meeting) {
+// insert adds m, which its creator has just described, and gives it its number and its id.
+func (o *organisation) insert(m *meeting, now time.Time) {
 	o.lastSeq++
-	m.seq, m.id = o.lastSeq, o.service.ids.next(meetingPrefix)
+	m.seq, m.ID, m.Organisation = o.lastSeq, o.service.ids.next(meetingPrefix), o.ID
+	m.Status, m.CreatedAt, m.UpdatedAt = minutes.StatusCreated, now, now
+	m.History = []world.Transition{{Status: m.Status, At: now}}
 	o.meetings = append(o.meetings, m)
-	o.byID[m.id] = m
-	if m.externalID != "" {
-		o.byExternal[m.externalID] = m
+	o.byID[m.ID] = m
+	if m.ExternalID != "" {
+		o.byExternal[m.ExternalID] = m
 	}
 	o.touch(m)
 }
@@ -78,14 +61,12 @@ func (o *organisation) touch(m *meeting) {
 func (o *organisation) remove(m *meeting) {
 	i, _ := o.before(m.seq)
 	o.meetings = slices.Delete(o.meetings, i, i+1)
-	delete(o.byID, m.id)
-	if m.externalID != "" {
-		delete(o.byExternal, m.externalID)
+	delete(o.byID, m.ID)
+	if m.ExternalID != "" {
+		delete(o.byExternal, m.ExternalID)
 	}
-	if m.job != nil {
-		o.unschedule(m)
-		o.release(m.job) // D25: deleted before transcription completed
-	}
+	o.unschedule(m)
+	o.release(m) // D25: deleted before transcription completed
 }
 
 // before returns how many meetings are older than number seq.
@@ -115,7 +96,7 @@ func (s *Service) Add(organisation string, specs []world.MeetingSpec) (ids []str
 	}
 	c := &checker{taken: map[string]string{}}
 	for id, m := range o.byExternal {
-		c.taken["external id of "+o.ID+"\x00"+id] = "that of meeting " + m.id
+		c.taken["external id of "+o.ID+"\x00"+id] = "that of meeting " + m.ID
 	}
 	c.meetings("meetings", &o.Organisation, specs)
 	if c.mistakes != nil {
@@ -131,17 +112,17 @@ func (s *Service) Add(organisation string, specs []world.MeetingSpec) (ids []str
 func (o *organisation) add(spec *world.MeetingSpec, now time.Time) (ids []string) {
 	for n := range max(spec.Count, 1) {
 		by := creator(&o.Organisation, spec)
-		m := &meeting{
-			title: spec.Title, date: cmp.Or(spec.Date, defaultSpecDate), externalID: externalID(spec, n), creator: by,
-			visibility: cmp.Or(spec.Visibility, o.defaultVisibility(by)), project: spec.ProjectID, template: o.defaultTemplate().ID,
-			participants: slices.Clone(spec.ParticipantIDs), status: minutes.StatusCreated, created: now, updated: now,
+		m := &meeting{Meeting: world.Meeting{
+			Title: spec.Title, Date: cmp.Or(spec.Date, defaultSpecDate), ExternalID: externalID(spec, n), Creator: by,
+			Visibility: cmp.Or(spec.Visibility, o.defaultVisibility(by)), ProjectID: spec.ProjectID, TemplateID: o.defaultTemplate().ID,
+			ParticipantIDs: slices.Clone(spec.ParticipantIDs),
+		}}
+		if m.Visibility == minutes.VisibilityShared {
+			m.SharedWith = slices.Clone(spec.SharedWith)
 		}
-		if m.visibility == minutes.VisibilityShared {
-			m.sharedWith = slices.Clone(spec.SharedWith)
-		}
-		o.insert(m)
+		o.insert(m, now)
 		o.skip(m, cmp.Or(spec.Status, minutes.StatusMinutesReady), now)
-		ids = append(ids, m.id)
+		ids = append(ids, m.ID)
 	}
 	return ids
 }
@@ -161,23 +142,14 @@ func (s *Service) Meeting(id string) (world.Meeting, bool) {
 		return world.Meeting{}, false
 	}
 	defer s.mu.Unlock()
-	return o.describe(m), true
+	return m.describe(), true
 }
 
-func (o *organisation) describe(m *meeting) world.Meeting {
-	all := world.Meeting{
-		ID: m.id, Organisation: o.ID, Creator: m.creator, Title: m.title, Date: m.date, Time: m.time, ExternalID: m.externalID,
-		ProjectID: m.project, TemplateID: m.template, Visibility: m.visibility,
-		ParticipantIDs: slices.Clone(m.participants), SharedWith: slices.Clone(m.sharedWith), Status: m.status, Reason: o.reason(m),
-		DurationSeconds: m.durationSeconds(), CreatedAt: m.created, UpdatedAt: m.updated,
-		History: []world.Transition{{Status: minutes.StatusCreated, At: m.created}},
-	}
-	if j := m.job; j != nil {
-		all.Held, all.Transcript, all.Markdown, all.HTML = j.held, j.transcript, j.markdown, j.html
-		all.History = append(all.History, j.history...)
-		all.Audio = &world.Audio{ContentType: j.contentType, Size: j.size, SHA256: hex.EncodeToString(j.sha256[:]), ReceivedAt: j.received, Bytes: j.bytes}
-	}
-	return all
+// describe returns a copy of what m shows, which later changes of m do not touch.
+func (m *meeting) describe() world.Meeting {
+	shown := m.Meeting
+	shown.ParticipantIDs, shown.SharedWith, shown.History = slices.Clone(m.ParticipantIDs), slices.Clone(m.SharedWith), slices.Clone(m.History)
+	return shown
 }
 
 // Changes returns the meetings of all organisations that changed after since, newest first, at most
@@ -190,7 +162,7 @@ func (s *Service) Changes(since uint64, limit int) (list []world.Meeting, total 
 		total += len(o.meetings)
 		for left, i := limit, len(o.meetings)-1; i >= 0 && left > 0; i-- {
 			if m := o.meetings[i]; m.changed > since {
-				list, left = append(list, o.describe(m)), left-1
+				list, left = append(list, m.describe()), left-1
 			}
 		}
 	}
@@ -205,20 +177,15 @@ func (s *Service) Meetings() []world.Meeting {
 	return list
 }
 
-// reason says why m failed, for people. It is "" for a meeting that has not failed.
-func (o *organisation) reason(m *meeting) string {
-	if !m.status.Failed() {
-		return ""
+// reason says why m failed, for people. scripted says that a script wanted it so.
+func (m *meeting) reason(scripted bool) string {
+	switch why := unprocessable(m.Audio); {
+	case why != "":
+		return why
+	case m.blocked:
+		return fmt.Sprintf("Transcription takes %d s of quota. The organisation had less left when the audio arrived.", m.seconds)
+	case scripted:
+		return "A script set this outcome."
 	}
-	switch j := m.job; {
-	case j.unreadable && (j.size == 0 || j.size > maxAudioBytes):
-		return fmt.Sprintf("The recording has %d bytes. It must have between 1 and %d.", j.size, maxAudioBytes)
-	case j.unreadable:
-		return fmt.Sprintf("The content type %q is neither audio nor video.", j.contentType)
-	case j.blocked:
-		return fmt.Sprintf("Transcription takes %d s of quota. The organisation had less left when the audio arrived.", j.seconds)
-	case m.status == minutes.StatusMinutesFailed && !j.scripted:
-		return "The organisation had no credit left."
-	}
-	return "A script set this outcome."
+	return "The organisation had no credit left."
 }

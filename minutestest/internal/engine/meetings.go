@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // meeting returns the meeting in the path, or an error if the caller does not see it.
@@ -15,7 +16,7 @@ func (c *call) meeting() (*meeting, *apiError) {
 	if m == nil || !m.visibleTo(c.Caller) {
 		return nil, errMeetingNotFound
 	}
-	c.MeetingStatus = m.status
+	c.MeetingStatus = m.Status
 	return m, nil
 }
 
@@ -70,11 +71,11 @@ func (c *call) setParticipants() (any, *apiError) {
 	if err := c.org.known(participants, ""); err != nil {
 		return nil, err
 	}
-	if m.job != nil {
+	if m.Audio != nil {
 		return nil, errParticipantsLocked
 	}
-	if !slices.Equal(participants, m.participants) {
-		m.participants, m.updated = participants, c.now
+	if !slices.Equal(participants, m.ParticipantIDs) {
+		m.ParticipantIDs, m.UpdatedAt = participants, c.now
 		c.org.touch(m)
 	}
 	return m.json(), nil
@@ -91,14 +92,14 @@ func (c *call) uploadURL() (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if m.job != nil {
+	if m.Audio != nil {
 		return nil, errHasAudio // D11
 	}
 	base := "http://" + c.r.Host
 	if c.r.TLS != nil {
 		base = "https://" + c.r.Host
 	}
-	url := cmp.Or(c.service.cfg.Storage[c.r.Host], base) + c.service.presign(c.org.ID, m.id, contentType, c.now)
+	url := cmp.Or(c.service.cfg.Storage[c.r.Host], base) + c.service.presign(c.org.ID, m.ID, contentType, c.now)
 	return map[string]any{"upload_url": url, "expires_in": int(uploadURLValidity.Seconds()), "method": http.MethodPut}, nil
 }
 
@@ -111,14 +112,14 @@ func (c *call) getMinutes() (any, *apiError) {
 	if format != minutes.FormatHTML && format != minutes.FormatMarkdown {
 		return nil, errFormat
 	}
-	if m.status != minutes.StatusMinutesReady {
+	if m.Status != minutes.StatusMinutesReady {
 		return nil, errMinutesNotReady
 	}
-	content := m.job.html
+	content := m.HTML
 	if format == minutes.FormatMarkdown {
-		content = m.job.markdown
+		content = m.Markdown
 	}
-	return minutes.Minutes{Format: format, TemplateID: m.template, Content: content}, nil
+	return minutes.Minutes{Format: format, TemplateID: m.TemplateID, Content: content}, nil
 }
 
 func (c *call) getTranscript() (any, *apiError) {
@@ -126,9 +127,9 @@ func (c *call) getTranscript() (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	switch m.status {
+	switch m.Status {
 	case minutes.StatusTranscribed, minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady, minutes.StatusMinutesFailed:
-		return map[string]string{"transcript": m.job.transcript}, nil
+		return map[string]string{"transcript": m.Transcript}, nil
 	}
 	return nil, errTranscriptNotReady
 }
@@ -150,14 +151,14 @@ func (c *call) updateMeeting() (any, *apiError) {
 		return nil, err
 	}
 	reindex := false
-	for name, field := range map[string]*string{"title": &m.title, "date": &m.date, "project_id": &m.project} {
+	for name, field := range map[string]*string{"title": &m.Title, "date": &m.Date, "project_id": &m.ProjectID} {
 		reindex = c.form.replace(name, field) || reindex
 	}
-	if reindex && m.status == minutes.StatusMinutesReady {
+	if reindex && m.Status == minutes.StatusMinutesReady {
 		c.org.spend(reindexCredits) // D9: with no credit left it still succeeds
 	}
-	if c.form.replace("time", &m.time) || reindex { // the time is for display only, and free
-		m.updated = c.now
+	if c.form.replace("time", &m.Time) || reindex { // the time is for display only, and free
+		m.UpdatedAt = c.now
 		c.org.touch(m)
 	}
 	return m.json(), nil
@@ -181,52 +182,52 @@ func (c *call) createMeeting() (any, *apiError) {
 	if err := o.checkShared(f, shared); err != nil {
 		return nil, err
 	}
-	if err := o.known(m.participants, m.project); err != nil {
+	if err := o.known(m.ParticipantIDs, m.ProjectID); err != nil {
 		return nil, err
 	}
-	if m.template == "" {
-		m.template = o.defaultTemplate().ID
-	} else if o.Template(m.template) == nil {
+	if m.TemplateID == "" {
+		m.TemplateID = o.defaultTemplate().ID
+	} else if o.Template(m.TemplateID) == nil {
 		return nil, errNoTemplate
 	}
-	if existing := o.byExternal[m.externalID]; existing != nil { // D3
+	if existing := o.byExternal[m.ExternalID]; existing != nil { // D3
 		if !existing.visibleTo(c.Caller) {
 			return nil, errExternalIDTaken
 		}
 		m, c.Status = existing, http.StatusOK
 	} else {
-		o.insert(m)
+		o.insert(m, c.now)
 	}
-	c.MeetingID, c.MeetingStatus = m.id, m.status
+	c.MeetingID, c.MeetingStatus = m.ID, m.Status
 	return m.json(), nil
 }
 
 // newMeeting returns the meeting that a body describes, and the members in its shared_with, for any
 // visibility.
 func (c *call) newMeeting(f *form) (m *meeting, shared []string) {
-	m = &meeting{status: minutes.StatusCreated, creator: c.Caller, visibility: c.org.defaultVisibility(c.Caller), created: c.now, updated: c.now}
-	m.title, _ = f.trimmed("title", maxTitle, true)
+	m = &meeting{Meeting: world.Meeting{Creator: c.Caller, Visibility: c.org.defaultVisibility(c.Caller)}}
+	m.Title, _ = f.trimmed("title", maxTitle, true)
 	var found bool
-	if m.date, found = f.date("date"); !found {
+	if m.Date, found = f.date("date"); !found {
 		f.fault("date", nil)
 	}
-	m.time, _ = f.timeOfDay("time")
-	if m.externalID, found = f.text("external_id"); found {
-		if m.externalID == "" || longer(m.externalID, maxExternalID) {
+	m.Time, _ = f.timeOfDay("time")
+	if m.ExternalID, found = f.text("external_id"); found {
+		if m.ExternalID == "" || longer(m.ExternalID, maxExternalID) {
 			f.fault("external_id", errExtID)
 		}
 	}
-	m.participants, _ = f.list("participant_ids")
-	m.project, _ = f.text("project_id")
+	m.ParticipantIDs, _ = f.list("participant_ids")
+	m.ProjectID, _ = f.text("project_id")
 	shared, _ = f.list("shared_with")
-	m.template, _ = f.text("template_id")
+	m.TemplateID, _ = f.text("template_id")
 	if s, _ := f.text("visibility"); s != "" {
-		if m.visibility = minutes.Visibility(s); !slices.Contains(visibilities, m.visibility) {
+		if m.Visibility = minutes.Visibility(s); !slices.Contains(visibilities, m.Visibility) {
 			f.fault("visibility", nil)
 		}
 	}
-	if m.visibility == minutes.VisibilityShared { // kept only then (D20)
-		m.sharedWith = shared
+	if m.Visibility == minutes.VisibilityShared { // kept only then (D20)
+		m.SharedWith = shared
 	}
 	return m, shared
 }

@@ -14,21 +14,17 @@ import (
 // The Service's lock guards it.
 type organisation struct {
 	service            *Service
-	world.Organisation // complete; of its quota, only quota counts
-	quota
+	world.Organisation // complete, with the quota that is left
+
+	reserved                     int       // of its seconds, set aside for recordings under way (D23)
+	periodCredits, periodSeconds int       // what a top-up restores
+	resetAt                      time.Time // of the next top-up; zero: never, also if its date had passed when it was set
 
 	lastSeq    uint64
 	meetings   []*meeting // the oldest first
 	byID       map[string]*meeting
 	byExternal map[string]*meeting
 	running    []*meeting // whose status ends by itself, the one that ends first at the front
-}
-
-// settings returns a copy of the organisation's settings, with the quota that is left.
-func (o *organisation) settings() world.Organisation {
-	all := complete(&o.Organisation)
-	all.Credits, all.TranscribeSeconds, all.NextResetAt = new(o.credits), new(o.seconds), o.resetDate
-	return all
 }
 
 // complete returns a copy of an organisation in which everything that was left out has its default.
@@ -108,68 +104,44 @@ func orStages(s, other world.Stages) world.Stages {
 	}
 }
 
-// quota is the allowance that an organisation has left, and its next top-up.
-type quota struct {
-	credits, seconds             int // as Usage shows them
-	reserved                     int // of seconds, set aside for recordings under way (D23)
-	periodCredits, periodSeconds int // what a top-up restores
-
-	resetDate string    // "": never
-	resetAt   time.Time // zero: never, also if the date had passed when it was set
+func (o *organisation) toppedUpBy(at time.Time) bool {
+	return !o.resetAt.IsZero() && !o.resetAt.After(at)
 }
-
-// newQuota returns the quota of a complete organisation. now is when it begins.
-func newQuota(o *world.Organisation, now time.Time) quota {
-	q := quota{credits: *o.Credits, seconds: *o.TranscribeSeconds, periodCredits: *o.Credits, periodSeconds: *o.TranscribeSeconds, resetDate: o.NextResetAt}
-	if at, err := time.Parse(time.DateOnly, q.resetDate); err == nil && now.Before(at) {
-		q.resetAt = at
-	}
-	return q
-}
-
-// updated returns the quota after an update of o. The amount that a top-up restores stays.
-func (q quota) updated(o *world.Organisation, now time.Time) quota {
-	after := newQuota(o, now)
-	after.reserved, after.periodCredits, after.periodSeconds = q.reserved, q.periodCredits, q.periodSeconds
-	return after
-}
-
-func (q *quota) toppedUpBy(at time.Time) bool { return !q.resetAt.IsZero() && !q.resetAt.After(at) }
 
 // topUp restores the period's quota. The next top-up is a month later.
-func (q *quota) topUp() {
-	q.credits, q.seconds = q.periodCredits, q.periodSeconds
-	q.resetAt = q.resetAt.AddDate(0, 1, 0)
-	q.resetDate = q.resetAt.Format(time.DateOnly)
+func (o *organisation) topUp() {
+	*o.Credits, *o.TranscribeSeconds = o.periodCredits, o.periodSeconds
+	o.resetAt = o.resetAt.AddDate(0, 1, 0)
+	o.NextResetAt = o.resetAt.Format(time.DateOnly)
 }
 
-// reserve sets the seconds of a recording aside, and reports whether there were enough.
-func (q *quota) reserve(j *job) bool {
-	if j.seconds > q.seconds-q.reserved {
+// reserve sets the seconds of m's recording aside, and reports whether there were enough.
+func (o *organisation) reserve(m *meeting) bool {
+	if m.seconds > *o.TranscribeSeconds-o.reserved {
 		return false
 	}
-	j.reserved = j.seconds
-	q.reserved += j.seconds
+	m.reserved = m.seconds
+	o.reserved += m.seconds
 	return true
 }
 
-// release gives back the seconds set aside for j.
-func (q *quota) release(j *job) {
-	q.reserved -= j.reserved
-	j.reserved = 0
+// release gives back the seconds set aside for m.
+func (o *organisation) release(m *meeting) {
+	o.reserved -= m.reserved
+	m.reserved = 0
 }
 
-// take uses up the seconds set aside for j.
-func (q *quota) take(j *job) {
-	q.seconds = max(0, q.seconds-j.reserved)
-	q.release(j)
+// take uses up the seconds set aside for m.
+func (o *organisation) take(m *meeting) {
+	*o.TranscribeSeconds = max(0, *o.TranscribeSeconds-m.reserved)
+	o.release(m)
 }
 
 // spend takes credits, and reports whether there were enough.
-func (q *quota) spend(credits int) bool {
-	if q.credits < credits {
+func (o *organisation) spend(credits int) bool {
+	if *o.Credits < credits {
 		return false
 	}
-	q.credits -= credits
+	*o.Credits -= credits
 	return true
 }

@@ -101,7 +101,7 @@ func (c *call) listTemplates() (any, *apiError) {
 }
 
 func (c *call) getUsage() (any, *apiError) {
-	return map[string]any{"credits_remaining": c.org.credits, "transcribe_seconds_remaining": c.org.seconds, "next_reset_at": optional(c.org.resetDate)}, nil
+	return map[string]any{"credits_remaining": *c.org.Credits, "transcribe_seconds_remaining": *c.org.TranscribeSeconds, "next_reset_at": optional(c.org.NextResetAt)}, nil
 }
 
 // getVocabulary returns the vocabulary, with [] for a list of nothing.

@@ -40,6 +40,9 @@ type Config struct {
 	// MinPollInterval is what Cache-Control asks of clients that poll; 0: 30 s.
 	MinPollInterval time.Duration
 
+	// Speed divides every stage; 0: 1.
+	Speed float64
+
 	// Seed makes ids and cursors the same on each run; 0 does not.
 	Seed uint64
 }
@@ -125,7 +128,7 @@ func (s *Service) World() world.World {
 func (s *Service) world() world.World {
 	w := world.World{Stages: s.stages, PageSizes: slices.Clone(s.pageSizes)}
 	for _, o := range s.orgs {
-		w.Organisations = append(w.Organisations, o.settings())
+		w.Organisations = append(w.Organisations, complete(&o.Organisation))
 	}
 	return w
 }
@@ -173,11 +176,15 @@ func (s *Service) adopt(w world.World) {
 		settings := complete(&w.Organisations[i])
 		o := s.organisation(settings.ID)
 		if o == nil {
-			o = &organisation{service: s, byID: map[string]*meeting{}, byExternal: map[string]*meeting{}, quota: newQuota(&settings, now)}
-		} else {
-			o.quota = o.quota.updated(&settings, now)
+			o = &organisation{
+				service: s, byID: map[string]*meeting{}, byExternal: map[string]*meeting{},
+				periodCredits: *settings.Credits, periodSeconds: *settings.TranscribeSeconds,
+			}
 		}
 		o.Organisation = settings
+		if o.resetAt, _ = time.Parse(time.DateOnly, o.NextResetAt); !now.Before(o.resetAt) {
+			o.resetAt = time.Time{}
+		}
 		orgs = append(orgs, o)
 		for j := range w.Organisations[i].Meetings {
 			o.add(&w.Organisations[i].Meetings[j], now)
@@ -191,7 +198,7 @@ func (s *Service) adopt(w world.World) {
 func (s *Service) replan(now time.Time) {
 	for _, o := range s.orgs {
 		for _, m := range o.meetings {
-			if m.job != nil && !m.status.Final() {
+			if m.Audio != nil && !m.Status.Final() {
 				o.plan(m, now)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"math"
 	"mime"
@@ -13,23 +14,19 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// storageError is an error response of storage: XML in the form of S3.
-type storageError struct {
-	status  int
-	code    string
-	message string
-}
-
+// The error responses of storage: XML in the form of S3, with codes that the API does not have.
 var (
-	errSignature     = &storageError{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check the URL and the Content-Type."}
-	errURLExpired    = &storageError{http.StatusForbidden, "AccessDenied", "Request has expired"}
-	errURLUsed       = &storageError{http.StatusForbidden, "AccessDenied", "The upload URL has been used already"}
-	errStorageMethod = &storageError{http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource."}
-	errNoKey         = &storageError{http.StatusNotFound, "NoSuchKey", "The specified key does not exist."}
-	errNoLength      = &storageError{http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header."}
-	errIncomplete    = &storageError{http.StatusBadRequest, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header."}
+	errSignature     = &apiError{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check the URL and the Content-Type.", nil}
+	errURLExpired    = &apiError{http.StatusForbidden, "AccessDenied", "Request has expired", nil}
+	errURLUsed       = &apiError{http.StatusForbidden, "AccessDenied", "The upload URL has been used already", nil}
+	errStorageMethod = &apiError{http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource.", nil}
+	errNoKey         = &apiError{http.StatusNotFound, "NoSuchKey", "The specified key does not exist.", nil}
+	errNoLength      = &apiError{http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header.", nil}
+	errIncomplete    = &apiError{http.StatusBadRequest, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header.", nil}
 )
 
 // storage handles a request to storage.
@@ -43,16 +40,16 @@ func (c *call) storage() {
 		c.Header.Set("Content-Length", "0")
 		return
 	}
-	c.Status, c.Code = err.status, err.code
 	if err == errStorageMethod {
 		c.Header.Set("Allow", http.MethodPut)
 	}
-	c.send(XML, ErrorXML(err.code, err.message, c.RequestID))
+	c.Status, c.Code = err.status, string(err.code)
+	c.send(XML, ErrorXML(c.Code, err.message, c.RequestID))
 }
 
 // put takes a recording. It checks everything that it can before it reads the first byte, so that a
 // client that expects 100-continue sends none in vain.
-func (c *call) put() (etag string, err *storageError) {
+func (c *call) put() (etag string, err *apiError) {
 	r := c.r
 	if r.Method != http.MethodPut {
 		return "", errStorageMethod
@@ -68,45 +65,44 @@ func (c *call) put() (etag string, err *storageError) {
 	if !c.now.Before(expires) {
 		return "", errURLExpired
 	}
-	if err := c.awaits(nil); err != nil {
+	if err := c.awaits(nil, 0); err != nil {
 		return "", err
 	}
 	if r.ContentLength < 0 || r.ContentLength == 0 && r.Header["Content-Length"] == nil {
 		return "", errNoLength
 	}
-	j := &job{contentType: contentType}
-	cut := c.service.receive(r, j)
-	c.Bytes = j.size
-	if cut != nil || j.size != r.ContentLength { // D22: the meeting is left without audio
+	audio, seconds, cut := c.service.receive(r)
+	c.Bytes = audio.Size
+	if cut != nil || audio.Size != r.ContentLength { // D22: the meeting is left without audio
 		return "", errIncomplete
 	}
-	j.received = c.service.Now()
-	if err := c.awaits(j); err != nil { // another upload may have been first
+	audio.ReceivedAt = c.service.Now()
+	if err := c.awaits(audio, seconds); err != nil { // another upload may have been first
 		return "", err
 	}
-	return `"` + hex.EncodeToString(j.sha256[:16]) + `"`, nil
+	return `"` + audio.SHA256[:32] + `"`, nil
 }
 
-// awaits returns an error if the meeting is gone or has audio. Without one, j becomes the meeting's
+// awaits returns an error if the meeting is gone or has audio. Without one, the meeting gets this
 // audio, unless it is nil.
-func (c *call) awaits(j *job) *storageError {
+func (c *call) awaits(audio *world.Audio, seconds int) *apiError {
 	o, m := c.service.find(c.MeetingID)
 	if o == nil {
 		return errNoKey
 	}
 	defer c.service.mu.Unlock()
-	c.MeetingStatus = m.status
-	if m.job != nil {
+	c.MeetingStatus = m.Status
+	if m.Audio != nil {
 		return errURLUsed
 	}
-	if j != nil {
-		o.arrive(m, j)
+	if audio != nil {
+		o.arrive(m, audio, seconds)
 	}
 	return nil
 }
 
 // receive reads a recording in constant memory, unless the service was asked to keep it.
-func (s *Service) receive(r *http.Request, j *job) (err error) {
+func (s *Service) receive(r *http.Request) (audio *world.Audio, seconds int, err error) {
 	kept := int64(wavHead)
 	if s.cfg.KeepAudio {
 		kept = math.MaxInt64
@@ -114,20 +110,17 @@ func (s *Service) receive(r *http.Request, j *job) (err error) {
 	head, err := io.ReadAll(io.LimitReader(r.Body, kept))
 	hash := sha256.New()
 	_, _ = hash.Write(head)
-	j.size = int64(len(head))
+	audio = &world.Audio{ContentType: r.Header.Get("Content-Type"), Size: int64(len(head))}
 	if err == nil {
 		var rest int64
 		rest, err = io.Copy(hash, r.Body)
-		j.size += rest
+		audio.Size += rest
 	}
-	hash.Sum(j.sha256[:0])
+	audio.SHA256 = hex.EncodeToString(hash.Sum(nil))
 	if s.cfg.KeepAudio {
-		j.bytes = head
+		audio.Bytes = head
 	}
-	if j.unreadable = !processed(j.contentType) || j.size == 0 || j.size > maxAudioBytes; !j.unreadable {
-		j.seconds = recordingSeconds(head, j.size)
-	}
-	return err
+	return audio, recordingSeconds(head, audio.Size), err
 }
 
 const (
@@ -182,10 +175,16 @@ func mediaType(s string) (bare string, ok bool) {
 	return bare, err == nil && printable && kind != "" && subtype != "" && !strings.Contains(bare, "*")
 }
 
-// processed reports whether transcription accepts a content type (D11).
-func processed(contentType string) bool {
-	bare, ok := mediaType(contentType)
-	return ok && (strings.HasPrefix(bare, "audio/") || strings.HasPrefix(bare, "video/") || bare == "application/ogg")
+// unprocessable says why a recording cannot be processed, for people, or "" (D11).
+func unprocessable(a *world.Audio) string {
+	bare, ok := mediaType(a.ContentType)
+	switch {
+	case a.Size == 0 || a.Size > maxAudioBytes:
+		return fmt.Sprintf("The recording has %d bytes. It must have between 1 and %d.", a.Size, maxAudioBytes)
+	case !ok || !strings.HasPrefix(bare, "audio/") && !strings.HasPrefix(bare, "video/") && bare != "application/ogg":
+		return fmt.Sprintf("The content type %q is neither audio nor video.", a.ContentType)
+	}
+	return ""
 }
 
 // wavHead is how much of a recording recordingSeconds is given. A WAV file has its format, and

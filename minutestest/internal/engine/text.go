@@ -29,7 +29,7 @@ func (o *organisation) transcript(m *meeting) string {
 	text := strings.TrimSpace(o.service.scripts.of(m).Transcript)
 	if text == "" {
 		for i, words := range speech {
-			text += fmt.Sprintf("spk_%d: %s\n", i%cmp.Or(len(m.participants), 2), strings.ReplaceAll(words, "{title}", oneLine(m.title)))
+			text += fmt.Sprintf("spk_%d: %s\n", i%cmp.Or(len(m.ParticipantIDs), 2), strings.ReplaceAll(words, "{title}", oneLine(m.Title)))
 		}
 	}
 	return o.anonymous(correct(strings.TrimSpace(text), o.Vocabulary))
@@ -119,12 +119,12 @@ func (t template) write(title, shape string, sections []section) string {
 
 // minutes writes m's minutes in both formats. Once written, they do not follow a later title (D25).
 func (o *organisation) minutes(m *meeting) (markdown, page string) {
-	shape := m.template
-	if t := o.Template(m.template); t != nil {
+	shape := m.TemplateID
+	if t := o.Template(m.TemplateID); t != nil {
 		shape = t.Name
 	}
 	var names []string
-	for _, id := range m.participants {
+	for _, id := range m.ParticipantIDs {
 		name := "A former member"
 		if p := o.Member(id); p != nil {
 			name = p.Name
@@ -132,12 +132,12 @@ func (o *organisation) minutes(m *meeting) (markdown, page string) {
 		names = append(names, name)
 	}
 	facts := []item{
-		{"Date", m.date + " " + m.time},
-		{"Duration", fmt.Sprintf("%d:%02d:%02d", m.job.seconds/3600, m.job.seconds/60%60, m.job.seconds%60)},
+		{"Date", m.Date + " " + m.Time},
+		{"Duration", fmt.Sprintf("%d:%02d:%02d", m.seconds/3600, m.seconds/60%60, m.seconds%60)},
 		{"Participants", cmp.Or(strings.Join(names, ", "), "not known")},
 	}
-	all, sc := append([]section{{"", facts}}, sections(m.job.transcript, names)...), o.service.scripts.of(m)
-	return cmp.Or(sc.Markdown, markdownMinutes.write(m.title, shape, all)), cmp.Or(sc.HTML, htmlMinutes.write(m.title, shape, all))
+	all, sc := append([]section{{"", facts}}, sections(m.Transcript, names)...), o.service.scripts.of(m)
+	return cmp.Or(sc.Markdown, markdownMinutes.write(m.Title, shape, all)), cmp.Or(sc.HTML, htmlMinutes.write(m.Title, shape, all))
 }
 
 var spoken = regexp.MustCompile(`^spk_(\d{1,4}):(.*)`)

@@ -56,9 +56,9 @@ type meetingJSON struct {
 // json returns the current state of m; later changes of m do not show in it.
 func (m *meeting) json() meetingJSON {
 	return meetingJSON{
-		ID: m.id, Title: m.title, Date: m.date, Time: optional(m.time), Status: m.status, Visibility: m.visibility,
-		TemplateID: m.template, ParticipantIDs: append([]string{}, m.participants...), ProjectID: optional(m.project), ExternalID: optional(m.externalID),
-		DurationSeconds: m.durationSeconds(), CreatedAt: m.created.Unix(), UpdatedAt: m.updated.Unix(),
+		ID: m.ID, Title: m.Title, Date: m.Date, Time: optional(m.Time), Status: m.Status, Visibility: m.Visibility,
+		TemplateID: m.TemplateID, ParticipantIDs: append([]string{}, m.ParticipantIDs...), ProjectID: optional(m.ProjectID), ExternalID: optional(m.ExternalID),
+		DurationSeconds: m.DurationSeconds, CreatedAt: m.CreatedAt.Unix(), UpdatedAt: m.UpdatedAt.Unix(),
 	}
 }
 

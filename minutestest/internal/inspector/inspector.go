@@ -7,7 +7,6 @@ package inspector
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"embed"
@@ -18,7 +17,6 @@ import (
 	"io/fs"
 	"iter"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -64,7 +62,7 @@ func hash(text string) string {
 }
 
 // servePage responds with the live page. It asks for its data at the path "events" beside its own,
-// and for details at "events?request={seq}" and "meetings/{id}".
+// and for details at "meetings/{id}".
 func servePage(w http.ResponseWriter, _ *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
@@ -74,37 +72,24 @@ func servePage(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, head+tail)
 }
 
-// write writes the page as one file that needs no server. Details are what a click opens, by the
-// path in the page.
+// write writes the page as one file that needs no server. Details are what a click on a meeting opens,
+// by its path in the page.
 func write(w io.Writer, state any, details iter.Seq2[string, any]) error {
 	out := bufio.NewWriter(w)
+	enc := json.NewEncoder(out) // it escapes "<", which could end the element around it
 	_, _ = out.WriteString(head + `<script type="application/json" id="state">`)
-	if err := encode(out, state); err != nil {
+	if err := enc.Encode(state); err != nil {
 		return err
 	}
 	// A line for each, so that the page need read one alone.
-	_, _ = out.WriteString("</script>\n" + `<script type="application/json" id="details">`)
+	_, _ = out.WriteString("</script>\n" + `<script type="application/json" id="details">` + "\n")
 	for path, detail := range details {
-		_ = out.WriteByte('\n')
-		if err := encode(out, [2]any{path, detail}); err != nil {
+		if err := enc.Encode([2]any{path, detail}); err != nil {
 			return err
 		}
 	}
 	_, _ = out.WriteString("</script>\n" + tail)
 	return out.Flush()
-}
-
-// encode writes JSON without a "<", which could end the element around it.
-func encode(out *bufio.Writer, value any) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	if bytes.IndexByte(text, '<') >= 0 {
-		return fmt.Errorf("inspector: %T as JSON holds a %q", value, "<")
-	}
-	_, err = out.Write(text)
-	return err
 }
 
 // Inspector shows what a service in this process does, live or in a report. It asks its source for
@@ -127,14 +112,9 @@ func (i *Inspector) Report(w io.Writer, name string, failed bool) error {
 	return write(w, all, i.details(all))
 }
 
-// details yields what a click opens, by its path in the page.
+// details yields what a click on a meeting opens, by its path in the page.
 func (i *Inspector) details(of news) iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
-		for seq, full := range i.source.Requests() {
-			if !yield(fmt.Sprintf("requests/%d", seq), full) {
-				return
-			}
-		}
 		for _, m := range of.Meetings {
 			if full, ok := i.source.Engine().Meeting(m.ID); ok && !yield("meetings/"+m.ID, full) {
 				return
@@ -147,34 +127,18 @@ func (i *Inspector) details(of news) iter.Seq2[string, any] {
 func (i *Inspector) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", servePage)
-	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
-		if !r.URL.Query().Has("request") {
-			i.events(w, r)
+	mux.HandleFunc("GET /events", i.events)
+	mux.HandleFunc("GET /meetings/{id}", func(w http.ResponseWriter, r *http.Request) {
+		m, ok := i.source.Engine().Meeting(r.PathValue("id"))
+		if !ok {
+			http.Error(w, "not kept", http.StatusNotFound)
 			return
 		}
-		for seq, full := range i.source.Requests() {
-			if strconv.Itoa(seq) == r.URL.Query().Get("request") {
-				detail(w, full, true)
-				return
-			}
-		}
-		detail(w, nil, false)
-	})
-	mux.HandleFunc("GET /meetings/{id}", func(w http.ResponseWriter, r *http.Request) {
-		full, ok := i.source.Engine().Meeting(r.PathValue("id"))
-		detail(w, full, ok)
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		_ = json.NewEncoder(w).Encode(m)
 	})
 	return mux
-}
-
-func detail(w http.ResponseWriter, value any, ok bool) {
-	if !ok {
-		http.Error(w, "not kept", http.StatusNotFound)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = json.NewEncoder(w).Encode(value)
 }
 
 const (

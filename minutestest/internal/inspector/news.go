@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
@@ -15,10 +14,9 @@ import (
 // of organisations, whose keys the Inspector never shows.
 type Source interface {
 	Engine() *engine.Service
-	Arrived() int                               // number of requests so far
-	RequestsSince(n int) (list []any, next int) // those that ended after the first n, in short
-	Requests() iter.Seq2[int, any]              // those that have ended, by number
-	ViolationsSince(n int) []any
+	Arrived() int                             // number of requests so far
+	Requests(after int) (list []any, n int)   // those that ended after the first ones; n is the next after
+	Violations(after int) (list []any, n int) // the same
 	Faults() []any
 }
 
@@ -65,10 +63,9 @@ func (n *reader) read(i *Inspector) (found news, kind string) {
 		m := &found.Meetings[i]
 		m.Transcript, m.Markdown, m.HTML, m.Audio = "", "", "", nil
 	}
-	found.Requests, n.ended = s.RequestsSince(n.ended)
+	found.Requests, n.ended = s.Requests(n.ended)
 	// After the requests, since a violation is recorded before its request.
-	found.Violations = s.ViolationsSince(n.violations)
-	n.violations += len(found.Violations)
+	found.Violations, n.violations = s.Violations(n.violations)
 	found.Actions, n.actions = i.actions.Since(n.actions)
 	now := worldOf(s)
 	if text, err := json.Marshal(now); err == nil && !bytes.Equal(text, n.world) {

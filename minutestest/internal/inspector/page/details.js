@@ -6,7 +6,7 @@ async function get(path) {
   if (model.live) {
     const [list, ...rest] = path.split("/"); // an id is whatever a client has sent
     const item = encodeURIComponent(rest.join("/"));
-    const response = await fetch(!item ? list : list === "requests" ? `events?request=${item}` : `${list}/${item}`);
+    const response = await fetch(item ? `${list}/${item}` : list);
     if (!response.ok) throw new Error(response.status === 404 ? "no longer kept" : `status ${response.status}`);
     return response.json();
   }
@@ -73,8 +73,7 @@ function openMark(r) {
   requestList.see(r);
   say(describe(r));
   draw();
-  if (r.action) return present(`actions/${r.n}`, actionDetail(r));
-  open(`requests/${r.seq}`, full => requestDetail(r, full));
+  present(`marks/${r.seq}`, r.action ? actionDetail(r) : requestDetail(r));
 }
 
 const openMeeting = id => open(`meetings/${id}`, meetingDetail);
@@ -87,9 +86,9 @@ function actionDetail(a) {
   return [...parts, table(rows)];
 }
 
-function requestDetail(r, full) {
+function requestDetail(r) {
   const parts = [h("h2", {}, markIcon(r.kind), ` #${r.seq} `, r.operation || "unknown operation")];
-  parts.push(h("p", {}, h("code", {}, `${full.method} ${full.path}`), "  →  ", h("b", { className: isRejected(r) ? "rejected" : "" }, result(r))));
+  parts.push(h("p", {}, h("code", {}, `${r.method} ${r.path}`), "  →  ", h("b", { className: isRejected(r) ? "rejected" : "" }, result(r))));
   for (const v of r.violations) parts.push(h("div", { className: "card bad" }, h("p", {}, h("b", {}, VIOLATIONS[v.kind] ?? v.kind)), h("p", {}, v.text)));
   const rows = [["Arrived", `${timeText(r.at)}  (${fullTime(r.at)})`], ["Took", span(r.took)]];
   const before = r.operation === "meetings.get" && r.meeting_id ? pollBefore(r) : null;
@@ -98,14 +97,14 @@ function requestDetail(r, full) {
   rows.push(["Key of", r.caller ? callerName(r.caller) : "unknown"]);
   if (r.fault) rows.push(["Fault applied", r.fault]);
   if (r.lost) rows.push(["Response", "the client did not get all of it"]);
-  if (full.request_id) rows.push(["Request id", full.request_id]);
-  if (full.bytes) rows.push(["Audio", `${full.bytes.toLocaleString("en")} bytes`]);
-  rows.push(["Host", full.host]);
+  if (r.request_id) rows.push(["Request id", r.request_id]);
+  if (r.bytes) rows.push(["Audio", `${r.bytes.toLocaleString("en")} bytes`]);
+  rows.push(["Host", r.host]);
   parts.push(table(rows));
-  const query = Object.entries(full.query ?? {}).flatMap(([name, values]) => values.map(v => [name, v]));
+  const query = Object.entries(r.query ?? {}).flatMap(([name, values]) => values.map(v => [name, v]));
   if (query.length) parts.push(h("h3", {}, "Query"), table(query));
-  parts.push(h("h3", {}, "Headers"), table(Object.entries(full.header ?? {}).flatMap(([name, values]) => values.map(v => [name, v]))));
-  if (full.body !== undefined) parts.push(h("h3", {}, "Body"), h("pre", {}, typeof full.body === "string" ? full.body : JSON.stringify(full.body, null, 2)));
+  parts.push(h("h3", {}, "Headers"), table(Object.entries(r.header ?? {}).flatMap(([name, values]) => values.map(v => [name, v]))));
+  if (r.body !== undefined) parts.push(h("h3", {}, "Body"), h("pre", {}, typeof r.body === "string" ? r.body : JSON.stringify(r.body, null, 2)));
   return parts;
 }
 
