@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log"
 	"strings"
-	"testing"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -253,17 +252,4 @@ func ExampleLoadWorld() {
 		"keys":[{"secret":"key_ada","member_id":"emp_eve"}]}]}`))
 	fmt.Println(err)
 	// Output: world: organisations[0].keys[0].member_id: no member "emp_eve"
-}
-
-// A benchmark with its own Server.
-func ExampleNewServer_benchmark() {
-	result := testing.Benchmark(func(b *testing.B) {
-		client := minutestest.NewServer(b).Client()
-		for b.Loop() {
-			if _, err := client.Usage.Get(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	fmt.Println(result.N > 0)
 }
