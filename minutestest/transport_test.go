@@ -31,12 +31,12 @@ func TestNetwork_DeliversEarlyError(t *testing.T) {
 		s := minutestest.NewServer(t)
 		c := callerOf(s)
 		url := c.uploadURL(t, c.create(t, "Rejected"))
-		start := time.Now()
+		recording, start := strings.Repeat("x", 1<<19), time.Now()
 		for _, kind := range []string{"of known length", "expects 100", "chunked"} {
-			for i := range 4 {
+			for i := range 100 {
 				rejection := strings.Repeat("no", i%2*5000)
 				s.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Respond(403, "", rejection))
-				a := c.call("PUT", url, strings.Repeat("x", 1<<20), func(r *http.Request) {
+				a := c.call("PUT", url, recording, func(r *http.Request) {
 					if kind == "chunked" {
 						r.ContentLength = -1
 					}
