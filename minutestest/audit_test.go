@@ -1,4 +1,4 @@
-package minutestest
+package minutestest_test
 
 import (
 	"context"
@@ -13,10 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-func kinds(violations []Violation) []ViolationKind {
-	var list []ViolationKind
+func kinds(violations []minutestest.Violation) []minutestest.ViolationKind {
+	var list []minutestest.ViolationKind
 	for _, v := range violations {
 		list = append(list, v.Kind)
 	}
@@ -28,7 +29,7 @@ func TestViolation_FailsTheTest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		failures := nested(func(tb *fakeTB) {
-			s := NewServer(tb)
+			s := minutestest.NewServer(tb)
 			c := callerOf(s)
 			id := c.create(t, "Badly treated")
 			url := c.uploadURL(t, id)
@@ -36,12 +37,12 @@ func TestViolation_FailsTheTest(t *testing.T) {
 			// It sends its key to storage.
 			c.call("PUT", url, "audio", withHeader("Content-Type", audioType), withHeader("Authorization", "Bearer "+c.key))
 			// It repeats a POST after a lost response.
-			s.Inject(Match{Operation: "projects.create"}, LoseResponse())
+			s.Inject(minutestest.Match{Operation: "projects.create"}, minutestest.LoseResponse())
 			for range 2 {
 				c.call("POST", "/v1/projects", `{"name":"Twice"}`)
 			}
 			// It uploads without a poll.
-			s.Script(Script{Hold: minutes.StatusTranscribing})
+			s.Script(minutestest.Script{Hold: minutes.StatusTranscribing})
 			for range 3 {
 				c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
 			}
@@ -54,7 +55,7 @@ func TestViolation_FailsTheTest(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 			// It leaves a response body open.
-			req, _ := http.NewRequest("GET", BaseURL+"/v1/usage", nil)
+			req, _ := http.NewRequest("GET", minutestest.BaseURL+"/v1/usage", nil)
 			req.Header.Set("Authorization", "Bearer "+c.key)
 			resp, err := c.client.Do(req)
 			require.NoError(t, err)
@@ -77,26 +78,6 @@ func TestViolation_FailsTheTest(t *testing.T) {
 	})
 }
 
-// A body that is closed a moment after the Server is no violation.
-func TestOpenBody_MayBeClosedAMomentLate(t *testing.T) {
-	t.Parallel()
-	for after, violations := range map[time.Duration]int{50 * time.Millisecond: 0, time.Second: 1} {
-		t.Run(after.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := New()
-				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, BaseURL+"/v1/usage", http.NoBody)
-				require.NoError(t, err)
-				resp, err := s.HTTPClient().Do(req)
-				require.NoError(t, err)
-				time.AfterFunc(after, func() { _ = resp.Body.Close() })
-				require.NoError(t, s.Close())
-				assert.Len(t, s.Violations(), violations)
-			})
-		})
-	}
-}
-
 // Two workers on a meeting may ask for an upload URL that they no longer need. A program that does
 // not believe the service asks again and again.
 func TestAudit_BlamesTheThirdUploadURL(t *testing.T) {
@@ -105,10 +86,10 @@ func TestAudit_BlamesTheThirdUploadURL(t *testing.T) {
 		t.Run(string(state), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := NewServer(t)
+				s := unjudged(t)
 				c := callerOf(s)
 				if state.Failed() {
-					s.Script(Script{Outcome: state})
+					s.Script(minutestest.Script{Outcome: state})
 				}
 				id := c.upload(t, "Ready", "audio")
 				s.Advance(id, state)
@@ -120,7 +101,6 @@ func TestAudit_BlamesTheThirdUploadURL(t *testing.T) {
 					asked.by.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
 					assert.Len(t, s.Violations(), asked.want)
 				}
-				s.forgive()
 			})
 		})
 	}
@@ -130,8 +110,8 @@ func TestAudit_BlamesTheThirdUploadURL(t *testing.T) {
 func TestAudit_AllowsUploadURLWhileTheAudioIsNotShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(t)
-		s.Inject(Match{Operation: minutes.OpMeetingsGet}, ShowStatus(minutes.StatusCreated)).During(0, time.Hour)
+		s := minutestest.NewServer(t)
+		s.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.ShowStatus(minutes.StatusCreated)).During(0, time.Hour)
 		c := callerOf(s)
 		id := c.upload(t, "Late", "audio")
 		for range 5 {
@@ -158,75 +138,74 @@ func TestAudit_BlamesBodiesNotSentAsJSON(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := NewServer(t)
+			s := unjudged(t)
 			callerOf(s).call("POST", "/v1/projects", `{"name":"x"}`, withHeader("Content-Type", c.contentType), withHeader("Content-Encoding", c.encoding))
 			callerOf(s).call("GET", "/v1/projects", "", withHeader("Content-Type", "text/plain"))
 			require.Len(t, s.Violations(), c.want)
 			for _, v := range s.Violations() {
-				assert.Equal(t, ViolationContentType, v.Kind)
+				assert.Equal(t, minutestest.ViolationContentType, v.Kind)
 			}
-			s.forgive()
 		})
 	}
 }
 
 func TestAudit_RecognizesPolls(t *testing.T) {
 	t.Parallel()
-	hold := Script{Hold: minutes.StatusTranscribing}
+	hold := minutestest.Script{Hold: minutes.StatusTranscribing}
 	for name, c := range map[string]struct {
-		do   func(t *testing.T, s *Server, c *caller, id string)
+		do   func(t *testing.T, s *minutestest.Server, c *caller, id string)
 		want int
 	}{
-		"at the floor": {func(t *testing.T, s *Server, c *caller, id string) {
+		"at the floor": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			for range 5 {
 				c.status(t, id)
-				time.Sleep(MinPollInterval)
+				time.Sleep(minutestest.MinPollInterval)
 			}
 		}, 0},
-		"a moment early": {func(t *testing.T, s *Server, c *caller, id string) {
+		"a moment early": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			c.status(t, id)
-			time.Sleep(MinPollInterval - 1)
+			time.Sleep(minutestest.MinPollInterval - 1)
 			c.status(t, id)
 		}, 1},
-		"two keys": {func(t *testing.T, s *Server, c *caller, id string) {
+		"two keys": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			c.status(t, id)
 			c.key = "key_ada"
 			c.status(t, id)
 		}, 0},
-		"two programs": {func(t *testing.T, s *Server, c *caller, id string) {
+		"two programs": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			c.status(t, id)
 			(&caller{s.NewHTTPClient(), c.base, c.key}).status(t, id)
 		}, 0},
-		"a new status": {func(t *testing.T, s *Server, c *caller, id string) {
+		"a new status": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			c.status(t, id)
 			s.Advance(id, minutes.StatusGeneratingMinutes)
 			c.status(t, id)
 		}, 0},
-		"a final status": {func(t *testing.T, s *Server, c *caller, id string) {
+		"a final status": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			s.Advance(id, minutes.StatusMinutesReady)
 			for range 5 {
 				c.status(t, id)
 			}
 		}, 0},
-		"no audio yet": {func(t *testing.T, s *Server, c *caller, _ string) {
+		"no audio yet": {func(t *testing.T, s *minutestest.Server, c *caller, _ string) {
 			id := c.create(t, "Empty")
 			c.status(t, id)
 			c.status(t, id)
 		}, 1},
-		"an upload URL in between": {func(t *testing.T, s *Server, c *caller, _ string) {
+		"an upload URL in between": {func(t *testing.T, s *minutestest.Server, c *caller, _ string) {
 			id := c.create(t, "Empty")
 			c.status(t, id)
 			c.uploadURL(t, id)
 			c.status(t, id)
 		}, 0},
-		"an upload in between": {func(t *testing.T, s *Server, c *caller, _ string) {
+		"an upload in between": {func(t *testing.T, s *minutestest.Server, c *caller, _ string) {
 			id := c.create(t, "Empty")
 			url := c.uploadURL(t, id)
 			c.status(t, id)
 			c.call("PUT", url, "audio", withHeader("Content-Type", "wrong/type"))
 			c.status(t, id)
 		}, 0},
-		"another program's upload URL in between": {func(t *testing.T, s *Server, c *caller, _ string) {
+		"another program's upload URL in between": {func(t *testing.T, s *minutestest.Server, c *caller, _ string) {
 			id := c.create(t, "Empty")
 			c.status(t, id)
 			other := *c
@@ -234,37 +213,37 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 			other.uploadURL(t, id)
 			c.status(t, id)
 		}, 0},
-		"a change in between": {func(t *testing.T, s *Server, c *caller, id string) {
+		"a change in between": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			c.status(t, id)
 			c.call("PATCH", "/v1/meetings/"+id, `{"title":"Changed"}`)
 			c.status(t, id)
 		}, 1},
-		"status in the response of a create": {func(t *testing.T, s *Server, c *caller, _ string) {
+		"status in the response of a create": {func(t *testing.T, s *minutestest.Server, c *caller, _ string) {
 			c.status(t, c.create(t, "Empty"))
 		}, 0},
-		"a listing in between is no excuse": {func(t *testing.T, s *Server, c *caller, id string) {
+		"a listing in between is no excuse": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			c.status(t, id)
 			c.call("GET", "/v1/meetings", "")
 			c.status(t, id)
 		}, 1},
-		"a rejected poll": {func(t *testing.T, s *Server, c *caller, id string) {
-			s.Inject(Match{Operation: "meetings.get", MeetingID: id}, RateLimit(""), BadGateway(), LoseResponse(), Truncate(9))
+		"a rejected poll": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
+			s.Inject(minutestest.Match{Operation: "meetings.get", MeetingID: id}, minutestest.RateLimit(""), minutestest.BadGateway(), minutestest.LoseResponse(), minutestest.Truncate(9))
 			for range 4 {
 				c.call("GET", "/v1/meetings/"+id, "")
 			}
 			c.status(t, id)
 		}, 0},
-		"once for each worker": {func(t *testing.T, s *Server, c *caller, _ string) {
+		"once for each worker": {func(t *testing.T, s *minutestest.Server, c *caller, _ string) {
 			const body = `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`
 			id := c.call("POST", "/v1/meetings", body).field("id")
 			c.call("POST", "/v1/meetings", body)
 			for range 3 {
 				c.status(t, id)
 				c.status(t, id)
-				time.Sleep(MinPollInterval)
+				time.Sleep(minutestest.MinPollInterval)
 			}
 		}, 0},
-		"once more than there are workers": {func(t *testing.T, s *Server, c *caller, _ string) {
+		"once more than there are workers": {func(t *testing.T, s *minutestest.Server, c *caller, _ string) {
 			const body = `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`
 			id := c.call("POST", "/v1/meetings", body).field("id")
 			c.call("POST", "/v1/meetings", body)
@@ -274,17 +253,17 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 			}
 			assert.Contains(t, s.Violations()[0].Text, "was polled 3 times in 2s, and was created; 2 workers may poll it 2 times in 30s")
 		}, 1},
-		"every second": {func(t *testing.T, s *Server, c *caller, id string) {
-			for range 1 + maxViolations + 5 {
+		"every second": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
+			for range 1 + 1000 + 5 {
 				c.status(t, id)
 				time.Sleep(time.Second)
 			}
-		}, maxViolations},
+		}, 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := NewServer(t)
+				s := unjudged(t)
 				s.Script(hold)
 				caller := callerOf(s)
 				id := caller.upload(t, "Polled", "audio")
@@ -293,9 +272,8 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 				violations := s.Violations()
 				assert.Len(t, violations, c.want)
 				for _, v := range violations {
-					assert.Equal(t, ViolationPoll, v.Kind)
+					assert.Equal(t, minutestest.ViolationPoll, v.Kind)
 				}
-				s.forgive()
 			})
 		})
 	}
@@ -306,34 +284,34 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 	const meeting = `{"title":"Twice","date":"2026-11-21"}`
 	for name, c := range map[string]struct {
 		op, method, path, body string
-		fault                  Fault
+		fault                  minutestest.Fault
 		want                   int
 	}{
-		"create after a loss":               {"meetings.create", "POST", "/v1/meetings", meeting, LoseResponse(), 1},
-		"create after a reset":              {"meetings.create", "POST", "/v1/meetings", meeting, Reset(), 1},
-		"create after a truncated response": {"meetings.create", "POST", "/v1/meetings", meeting, Truncate(5), 1},
-		"create after 500":                  {"meetings.create", "POST", "/v1/meetings", meeting, Refuse(minutes.ErrInternal), 1},
-		"create after 502":                  {"meetings.create", "POST", "/v1/meetings", meeting, BadGateway(), 1},
-		"create after 429":                  {"meetings.create", "POST", "/v1/meetings", meeting, RateLimit("1"), 0},
-		"create after 409":                  {"meetings.create", "POST", "/v1/meetings", meeting, Refuse(minutes.ErrExternalIDTaken), 0},
-		"create after success":              {"meetings.create", "POST", "/v1/meetings", meeting, Delay(1), 0},
-		"create with an external id":        {"meetings.create", "POST", "/v1/meetings", `{"title":"Twice","date":"2026-11-21","external_id":"x"}`, BadGateway(), 0},
-		"create with one, after its effect": {"meetings.create", "POST", "/v1/meetings", `{"title":"Twice","date":"2026-11-21","external_id":"x"}`, LoseResponse(), 0},
-		"member":                            {"members.create", "POST", "/v1/employees", `{"name":"Twice"}`, LoseResponse(), 1},
-		"project":                           {"projects.create", "POST", "/v1/projects", `{"name":"Twice"}`, LoseResponse(), 1},
-		"term":                              {"vocabulary.add", "POST", "/v1/vocabulary/terms", `{"term":"Twice"}`, LoseResponse(), 0},
-		"update":                            {"meetings.update", "PATCH", "/v1/meetings/{id}", `{"title":"Twice"}`, LoseResponse(), 0},
-		"upload URL":                        {"meetings.upload_url", "POST", "/v1/meetings/{id}/upload-url", `{"content_type":"audio/ogg"}`, LoseResponse(), 0},
-		"participants":                      {"meetings.set_participants", "PUT", "/v1/meetings/{id}/participants", `{"participant_ids":[]}`, LoseResponse(), 0},
-		"vocabulary":                        {"vocabulary.replace", "PUT", "/v1/vocabulary", `{"terms":[]}`, LoseResponse(), 0},
-		"deletion":                          {"meetings.delete", "DELETE", "/v1/meetings/{id}", "", LoseResponse(), 0},
+		"create after a loss":               {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.LoseResponse(), 1},
+		"create after a reset":              {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.Reset(), 1},
+		"create after a truncated response": {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.Truncate(5), 1},
+		"create after 500":                  {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.Refuse(minutes.ErrInternal), 1},
+		"create after 502":                  {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.BadGateway(), 1},
+		"create after 429":                  {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.RateLimit("1"), 0},
+		"create after 409":                  {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.Refuse(minutes.ErrExternalIDTaken), 0},
+		"create after success":              {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.Delay(1), 0},
+		"create with an external id":        {"meetings.create", "POST", "/v1/meetings", `{"title":"Twice","date":"2026-11-21","external_id":"x"}`, minutestest.BadGateway(), 0},
+		"create with one, after its effect": {"meetings.create", "POST", "/v1/meetings", `{"title":"Twice","date":"2026-11-21","external_id":"x"}`, minutestest.LoseResponse(), 0},
+		"member":                            {"members.create", "POST", "/v1/employees", `{"name":"Twice"}`, minutestest.LoseResponse(), 1},
+		"project":                           {"projects.create", "POST", "/v1/projects", `{"name":"Twice"}`, minutestest.LoseResponse(), 1},
+		"term":                              {"vocabulary.add", "POST", "/v1/vocabulary/terms", `{"term":"Twice"}`, minutestest.LoseResponse(), 0},
+		"update":                            {"meetings.update", "PATCH", "/v1/meetings/{id}", `{"title":"Twice"}`, minutestest.LoseResponse(), 0},
+		"upload URL":                        {"meetings.upload_url", "POST", "/v1/meetings/{id}/upload-url", `{"content_type":"audio/ogg"}`, minutestest.LoseResponse(), 0},
+		"participants":                      {"meetings.set_participants", "PUT", "/v1/meetings/{id}/participants", `{"participant_ids":[]}`, minutestest.LoseResponse(), 0},
+		"vocabulary":                        {"vocabulary.replace", "PUT", "/v1/vocabulary", `{"terms":[]}`, minutestest.LoseResponse(), 0},
+		"deletion":                          {"meetings.delete", "DELETE", "/v1/meetings/{id}", "", minutestest.LoseResponse(), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := NewServer(t)
+			s := unjudged(t)
 			caller := callerOf(s)
 			path := strings.ReplaceAll(c.path, "{id}", caller.create(t, "There"))
-			s.Inject(Match{Operation: minutes.Operation(c.op)}, c.fault)
+			s.Inject(minutestest.Match{Operation: minutes.Operation(c.op)}, c.fault)
 			caller.call(c.method, path, c.body)
 			if c.body != "" {
 				caller.call(c.method, path, strings.Replace(c.body, "Twice", "Another", 1)+" ")
@@ -343,7 +321,6 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 				caller.call(c.method, path, c.body)
 			}
 			assert.Len(t, s.Violations(), c.want, "the second got its response, so the third is no repeat")
-			s.forgive()
 		})
 	}
 }
@@ -357,27 +334,29 @@ func TestAudit_AllowsRepeatAfterListing(t *testing.T) {
 		"/v1/projects":  `{"name":"Twice"}`,
 	} {
 		for name, c := range map[string]struct {
-			list func(s *Server, c *caller)
+			list func(s *minutestest.Server, c *caller)
 			want int
 		}{
-			"listed":            {func(_ *Server, c *caller) { c.call("GET", path+"?limit=1", "") }, 0},
-			"not listed":        {func(*Server, *caller) {}, 1},
-			"others listed":     {func(_ *Server, c *caller) { c.call("GET", "/v1/templates", "") }, 1},
-			"listed by another": {func(s *Server, c *caller) { (&caller{s.NewHTTPClient(), c.base, c.key}).call("GET", path, "") }, 1},
-			"HEAD":              {func(_ *Server, c *caller) { c.call("HEAD", path, "") }, 1},
-			"listing lost": {func(s *Server, c *caller) {
-				s.Inject(Match{Path: path}, LoseResponse())
+			"listed":        {func(_ *minutestest.Server, c *caller) { c.call("GET", path+"?limit=1", "") }, 0},
+			"not listed":    {func(*minutestest.Server, *caller) {}, 1},
+			"others listed": {func(_ *minutestest.Server, c *caller) { c.call("GET", "/v1/templates", "") }, 1},
+			"listed by another": {func(s *minutestest.Server, c *caller) {
+				(&caller{s.NewHTTPClient(), c.base, c.key}).call("GET", path, "")
+			}, 1},
+			"HEAD": {func(_ *minutestest.Server, c *caller) { c.call("HEAD", path, "") }, 1},
+			"listing lost": {func(s *minutestest.Server, c *caller) {
+				s.Inject(minutestest.Match{Path: path}, minutestest.LoseResponse())
 				c.call("GET", path, "")
 			}, 1},
-			"listing rejected": {func(s *Server, c *caller) {
-				s.Inject(Match{Path: path}, Refuse(minutes.ErrInternal))
+			"listing rejected": {func(s *minutestest.Server, c *caller) {
+				s.Inject(minutestest.Match{Path: path}, minutestest.Refuse(minutes.ErrInternal))
 				c.call("GET", path, "")
 			}, 1},
 		} {
 			t.Run(path+" "+name, func(t *testing.T) {
 				t.Parallel()
-				s := New()
-				s.Inject(Match{Path: path}, LoseResponse())
+				s := minutestest.New()
+				s.Inject(minutestest.Match{Path: path}, minutestest.LoseResponse())
 				caller := callerOf(s)
 				caller.call("POST", path, body)
 				c.list(s, caller)
@@ -392,17 +371,16 @@ func TestAudit_AllowsRepeatAfterListing(t *testing.T) {
 func TestAudit_BlamesRepeatAfterClientTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(t)
+		s := unjudged(t)
 		c := callerOf(s)
-		s.Inject(Match{}, Delay(time.Hour))
+		s.Inject(minutestest.Match{}, minutestest.Delay(time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		a := c.call("POST", "/v1/projects", `{"name":"Twice"}`, func(r *http.Request) { *r = *r.WithContext(ctx) })
 		require.ErrorIs(t, a.err, context.DeadlineExceeded)
 		synctest.Wait() // the Server notices it a moment later
 		require.NoError(t, c.call("POST", "/v1/projects", `{"name":"Twice"}`).err)
-		assert.Equal(t, []ViolationKind{ViolationRepeat}, kinds(s.Violations()))
-		s.forgive()
+		assert.Equal(t, []minutestest.ViolationKind{minutestest.ViolationRepeat}, kinds(s.Violations()))
 	})
 }
 
@@ -413,16 +391,16 @@ func TestAudit_BlamesRepeatOfARepeat(t *testing.T) {
 		`{"title":"Twice","date":"2026-11-21"}`:                   2,
 		`{"title":"Twice","date":"2026-11-21","external_id":"x"}`: 0,
 	} {
-		s := NewServer(t, WithoutAudit(ViolationPoll))
-		s.Inject(Match{}, BadGateway(), Reset())
+		s := unjudged(t, minutestest.WithoutAudit(minutestest.ViolationPoll))
+		s.Inject(minutestest.Match{}, minutestest.BadGateway(), minutestest.Reset())
 		for range 3 {
 			callerOf(s).call("POST", "/v1/meetings", body)
 		}
 		assert.Len(t, s.Violations(), want, body)
-		s.forgive()
 	}
 }
 
+// A body that is closed a moment after the Server is no violation.
 func TestAudit_BlamesOpenBodies(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -433,13 +411,15 @@ func TestAudit_BlamesOpenBodies(t *testing.T) {
 		"half read": {func(resp *http.Response) { _, _ = io.ReadFull(resp.Body, make([]byte, 4)) }, 1},
 		"read":      {func(resp *http.Response) { _, _ = io.Copy(io.Discard, resp.Body) }, 0},
 		"closed":    {func(resp *http.Response) { _ = resp.Body.Close() }, 0},
+		"late":      {func(resp *http.Response) { time.AfterFunc(50*time.Millisecond, func() { _ = resp.Body.Close() }) }, 0},
+		"too late":  {func(resp *http.Response) { time.AfterFunc(time.Second, func() { _ = resp.Body.Close() }) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inAndOut(t, func(t *testing.T) {
 				failures := nested(func(tb *fakeTB) {
-					s := NewServer(tb)
-					resp, err := s.HTTPClient().Get(BaseURL + "/v1/usage")
+					s := minutestest.NewServer(tb)
+					resp, err := s.HTTPClient().Get(minutestest.BaseURL + "/v1/usage")
 					require.NoError(t, err)
 					c.leave(resp)
 				})
@@ -451,7 +431,7 @@ func TestAudit_BlamesOpenBodies(t *testing.T) {
 
 func TestWithoutAudit_IgnoresViolations(t *testing.T) {
 	t.Parallel()
-	bad := func(s *Server) {
+	bad := func(s *minutestest.Server) {
 		c := callerOf(s)
 		id, _ := c.call("POST", "/v1/meetings", `{"title":"x","date":"2026-11-21"}`).field("id"), 0
 		c.call("GET", "/v1/meetings/"+id, "")
@@ -459,20 +439,20 @@ func TestWithoutAudit_IgnoresViolations(t *testing.T) {
 		c.call("PUT", c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`).field("upload_url"), "x", withHeader("Authorization", "Basic x"))
 	}
 	for name, c := range map[string]struct {
-		opts []Option
-		want []ViolationKind
+		opts []minutestest.Option
+		want []minutestest.ViolationKind
 	}{
-		"all watched":   {nil, []ViolationKind{ViolationPoll, ViolationCredential}},
-		"all kinds off": {[]Option{WithoutAudit()}, nil},
-		"not polls":     {[]Option{WithoutAudit(ViolationPoll)}, []ViolationKind{ViolationCredential}},
-		"all but one":   {[]Option{WithoutAudit(ViolationPoll, ViolationRepeat, ViolationUploadURL, ViolationContentType, ViolationOpenBody)}, []ViolationKind{ViolationCredential}},
-		"one by one":    {[]Option{WithoutAudit(ViolationPoll), WithoutAudit(ViolationCredential)}, nil},
+		"all watched":   {nil, []minutestest.ViolationKind{minutestest.ViolationPoll, minutestest.ViolationCredential}},
+		"all kinds off": {[]minutestest.Option{minutestest.WithoutAudit()}, nil},
+		"not polls":     {[]minutestest.Option{minutestest.WithoutAudit(minutestest.ViolationPoll)}, []minutestest.ViolationKind{minutestest.ViolationCredential}},
+		"all but one":   {[]minutestest.Option{minutestest.WithoutAudit(minutestest.ViolationPoll, minutestest.ViolationRepeat, minutestest.ViolationUploadURL, minutestest.ViolationContentType, minutestest.ViolationOpenBody)}, []minutestest.ViolationKind{minutestest.ViolationCredential}},
+		"one by one":    {[]minutestest.Option{minutestest.WithoutAudit(minutestest.ViolationPoll), minutestest.WithoutAudit(minutestest.ViolationCredential)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var s *Server
+			var s *minutestest.Server
 			failures := nested(func(tb *fakeTB) {
-				s = NewServer(tb, c.opts...)
+				s = minutestest.NewServer(tb, c.opts...)
 				bad(s)
 			})
 			assert.Equal(t, c.want, kinds(s.Violations()))
@@ -484,7 +464,7 @@ func TestWithoutAudit_IgnoresViolations(t *testing.T) {
 func TestViolations_AreReportedBriefly(t *testing.T) {
 	t.Parallel()
 	failures := nested(func(tb *fakeTB) {
-		s := NewServer(tb)
+		s := minutestest.NewServer(tb)
 		c := callerOf(s)
 		for range 30 {
 			id := c.create(t, "Polled")

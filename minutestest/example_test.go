@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log"
 	"strings"
-	"testing"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -253,33 +252,4 @@ func ExampleLoadWorld() {
 		"keys":[{"secret":"key_ada","member_id":"emp_eve"}]}]}`))
 	fmt.Println(err)
 	// Output: world: organisations[0].keys[0].member_id: no member "emp_eve"
-}
-
-// A fuzz test has one Server for all of its inputs. Benchmarks and tests of
-// their own inputs make theirs in the same way.
-func ExampleNewServer_fuzzing() {
-	FuzzTitle := func(f *testing.F) {
-		srv := minutestest.NewServer(f)
-		f.Add("Weekly")
-		f.Fuzz(func(t *testing.T, title string) {
-			m, _, err := srv.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-21"})
-			if err == nil && m.Title == "" {
-				t.Errorf("%q has become a meeting without a title", title)
-			}
-		})
-	}
-	_ = FuzzTitle
-}
-
-// A benchmark with its own Server.
-func ExampleNewServer_benchmark() {
-	result := testing.Benchmark(func(b *testing.B) {
-		client := minutestest.NewServer(b).Client()
-		for b.Loop() {
-			if _, err := client.Usage.Get(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	fmt.Println(result.N > 0)
 }

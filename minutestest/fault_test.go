@@ -1,4 +1,4 @@
-package minutestest
+package minutestest_test
 
 import (
 	"encoding/json"
@@ -20,19 +20,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // onBothWires runs a test over the in-memory network and over a socket.
-func onBothWires(t *testing.T, test func(t *testing.T, s *Server, c *caller)) {
+func onBothWires(t *testing.T, test func(t *testing.T, s *minutestest.Server, c *caller)) {
 	t.Helper()
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
-		s := NewServer(t)
+		s := minutestest.NewServer(t)
 		test(t, s, callerOf(s))
 	})
 	t.Run("socket", func(t *testing.T) {
 		t.Parallel()
-		s := NewServer(t)
+		s := minutestest.NewServer(t)
 		base, err := s.Listen("")
 		require.NoError(t, err)
 		// A connection used before would have net/http itself repeat a GET.
@@ -45,61 +46,61 @@ func onBothWires(t *testing.T, test func(t *testing.T, s *Server, c *caller)) {
 func TestFaults_OfTheService(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		fault Fault
+		fault minutestest.Fault
 		see   func(t *testing.T, a response)
 	}{
-		"reset":         {Reset(), func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
-		"lost response": {LoseResponse(), func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
-		"rate limit": {RateLimit(""), func(t *testing.T, a response) {
+		"reset":         {minutestest.Reset(), func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"lost response": {minutestest.LoseResponse(), func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"rate limit": {minutestest.RateLimit(""), func(t *testing.T, a response) {
 			assert.Equal(t, 429, a.status)
 			assert.Empty(t, a.header.Get("Retry-After"))
 			assert.Equal(t, "text/plain; charset=utf-8", a.header.Get("Content-Type"))
 			assert.Empty(t, a.code())
 		}},
-		"rate limit for a time": {RateLimit("30"), func(t *testing.T, a response) {
+		"rate limit for a time": {minutestest.RateLimit("30"), func(t *testing.T, a response) {
 			assert.Equal(t, 429, a.status)
 			assert.Equal(t, "30", a.header.Get("Retry-After"))
 		}},
-		"rate limit with headers": {RateLimit("").WithHeader("Retry-After", "9").WithHeader("X-Edge", "yes"), func(t *testing.T, a response) {
+		"rate limit with headers": {minutestest.RateLimit("").WithHeader("Retry-After", "9").WithHeader("X-Edge", "yes"), func(t *testing.T, a response) {
 			assert.Equal(t, []string{"9", "yes"}, []string{a.header.Get("Retry-After"), a.header.Get("X-Edge")})
 		}},
-		"internal": {Refuse(minutes.ErrInternal), func(t *testing.T, a response) {
+		"internal": {minutestest.Refuse(minutes.ErrInternal), func(t *testing.T, a response) {
 			assert.Equal(t, 500, a.status)
 			assert.Equal(t, "INTERNAL_ERROR", a.code())
 			assert.Contains(t, a.text, `"request_id":"req_`)
 		}},
-		"internal, after effect": {Refuse(minutes.ErrInternal).AfterEffect(), func(t *testing.T, a response) {
+		"internal, after effect": {minutestest.Refuse(minutes.ErrInternal).AfterEffect(), func(t *testing.T, a response) {
 			assert.Equal(t, "INTERNAL_ERROR", a.code())
 		}},
-		"bad gateway": {BadGateway(), func(t *testing.T, a response) {
+		"bad gateway": {minutestest.BadGateway(), func(t *testing.T, a response) {
 			assert.Equal(t, 502, a.status)
 			assert.Contains(t, a.header.Get("Content-Type"), "text/html")
 			assert.Contains(t, a.text, "<h1>")
 		}},
-		"response": {Respond(200, "", "null"), func(t *testing.T, a response) {
+		"response": {minutestest.Respond(200, "", "null"), func(t *testing.T, a response) {
 			assert.Equal(t, 200, a.status)
 			assert.NotContains(t, a.header, "Content-Type")
 			assert.Equal(t, "null", a.text)
 		}},
-		"truncated": {Truncate(5), func(t *testing.T, a response) {
+		"truncated": {minutestest.Truncate(5), func(t *testing.T, a response) {
 			require.ErrorIs(t, a.err, io.ErrUnexpectedEOF)
 			assert.Equal(t, 200, a.status)
 			assert.Len(t, a.text, 5)
 		}},
-		"truncated by a byte": {Truncate(1 << 40), func(t *testing.T, a response) {
+		"truncated by a byte": {minutestest.Truncate(1 << 40), func(t *testing.T, a response) {
 			require.ErrorIs(t, a.err, io.ErrUnexpectedEOF)
 			assert.Equal(t, a.header.Get("Content-Length"), strconv.Itoa(len(a.text)+1))
 		}},
-		"delay": {Delay(10 * time.Millisecond), func(t *testing.T, a response) {
+		"delay": {minutestest.Delay(10 * time.Millisecond), func(t *testing.T, a response) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 200, a.status)
 		}},
-		"delayed response": {Delay(10 * time.Millisecond).AfterEffect(), func(t *testing.T, a response) {
+		"delayed response": {minutestest.Delay(10 * time.Millisecond).AfterEffect(), func(t *testing.T, a response) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 200, a.status)
 			assert.True(t, json.Valid([]byte(a.text)))
 		}},
-		"drip": {Drip(10 * time.Millisecond), func(t *testing.T, a response) {
+		"drip": {minutestest.Drip(10 * time.Millisecond), func(t *testing.T, a response) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 200, a.status)
 			assert.True(t, json.Valid([]byte(a.text)))
@@ -107,8 +108,8 @@ func TestFaults_OfTheService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onBothWires(t, func(t *testing.T, s *Server, caller *caller) {
-				i := s.Inject(Match{Operation: "meetings.list", Nth: 2}, c.fault)
+			onBothWires(t, func(t *testing.T, s *minutestest.Server, caller *caller) {
+				i := s.Inject(minutestest.Match{Operation: "meetings.list", Nth: 2}, c.fault)
 				var hit response
 				for n := range 3 {
 					a := caller.call("GET", "/v1/meetings", "")
@@ -149,8 +150,8 @@ func TestRefuse_HasTheCodesStatus(t *testing.T) {
 		500: "INTERNAL_ERROR",
 	} {
 		for code := range strings.FieldsSeq(codes) {
-			s := NewServer(t)
-			s.Inject(Match{}, Refuse(minutes.ErrorCode(code)))
+			s := minutestest.NewServer(t)
+			s.Inject(minutestest.Match{}, minutestest.Refuse(minutes.ErrorCode(code)))
 			a := callerOf(s).call("GET", "/v1/usage", "")
 			assert.Equal(t, status, a.status, code)
 			assert.Equal(t, code, a.code())
@@ -161,9 +162,9 @@ func TestRefuse_HasTheCodesStatus(t *testing.T) {
 // If a truncated response has no body, it is lost.
 func TestTruncate_WithoutABody(t *testing.T) {
 	t.Parallel()
-	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
+	onBothWires(t, func(t *testing.T, s *minutestest.Server, c *caller) {
 		id := c.create(t, "Gone")
-		s.Inject(Match{Operation: "meetings.delete"}, Truncate(0))
+		s.Inject(minutestest.Match{Operation: "meetings.delete"}, minutestest.Truncate(0))
 		a := c.call("DELETE", "/v1/meetings/"+id, "")
 		require.ErrorIs(t, a.err, syscall.ECONNRESET)
 		assert.Zero(t, a.status)
@@ -176,27 +177,27 @@ func TestTruncate_WithoutABody(t *testing.T) {
 func TestFaults_BeforeAndAfterEffect(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		fault  Fault
+		fault  minutestest.Fault
 		effect bool
 	}{
-		"reset":                     {Reset(), false},
-		"reset, after effect":       {Reset().AfterEffect(), true},
-		"reset while uploading":     {ResetUpload(3), false},
-		"lost response":             {LoseResponse(), true},
-		"rate limit":                {RateLimit("1"), false},
-		"refuse":                    {Refuse(minutes.ErrInternal), false},
-		"refuse, after effect":      {Refuse(minutes.ErrInternal).AfterEffect(), true},
-		"bad gateway":               {BadGateway(), false},
-		"bad gateway, after effect": {BadGateway().AfterEffect(), true},
-		"truncate":                  {Truncate(3), true},
-		"delay":                     {Delay(time.Millisecond), true},
-		"delay, after effect":       {Delay(time.Millisecond).AfterEffect(), true},
-		"drip":                      {Drip(time.Millisecond), true},
+		"reset":                     {minutestest.Reset(), false},
+		"reset, after effect":       {minutestest.Reset().AfterEffect(), true},
+		"reset while uploading":     {minutestest.ResetUpload(3), false},
+		"lost response":             {minutestest.LoseResponse(), true},
+		"rate limit":                {minutestest.RateLimit("1"), false},
+		"refuse":                    {minutestest.Refuse(minutes.ErrInternal), false},
+		"refuse, after effect":      {minutestest.Refuse(minutes.ErrInternal).AfterEffect(), true},
+		"bad gateway":               {minutestest.BadGateway(), false},
+		"bad gateway, after effect": {minutestest.BadGateway().AfterEffect(), true},
+		"truncate":                  {minutestest.Truncate(3), true},
+		"delay":                     {minutestest.Delay(time.Millisecond), true},
+		"delay, after effect":       {minutestest.Delay(time.Millisecond).AfterEffect(), true},
+		"drip":                      {minutestest.Drip(time.Millisecond), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onBothWires(t, func(t *testing.T, s *Server, caller *caller) {
-				s.Inject(Match{Operation: "projects.create"}, c.fault.Delayed(time.Millisecond))
+			onBothWires(t, func(t *testing.T, s *minutestest.Server, caller *caller) {
+				s.Inject(minutestest.Match{Operation: "projects.create"}, c.fault.Delayed(time.Millisecond))
 				caller.call("POST", "/v1/projects", `{"name":"Applied"}`)
 				assert.Equal(t, c.effect, strings.Contains(caller.call("GET", "/v1/projects", "").text, "Applied"))
 			})
@@ -208,13 +209,13 @@ func TestFaults_BeforeAndAfterEffect(t *testing.T) {
 // to.
 func TestFaults_OfStorage(t *testing.T) {
 	t.Parallel()
-	const size = 1 << 20
+	const size = 1 << 18
 	for name, c := range map[string]struct {
-		fault   Fault
+		fault   minutestest.Fault
 		arrives bool
 		see     func(t *testing.T, a response)
 	}{
-		"rejected": {RefuseUpload(503, "SlowDown"), false, func(t *testing.T, a response) {
+		"rejected": {minutestest.RefuseUpload(503, "SlowDown"), false, func(t *testing.T, a response) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 503, a.status)
 			assert.Contains(t, a.header.Get("Content-Type"), "application/xml")
@@ -227,15 +228,15 @@ func TestFaults_OfStorage(t *testing.T) {
 			assert.NotEmpty(t, rejection.Message)
 			assert.NotEmpty(t, rejection.RequestId)
 		}},
-		"reset":             {Reset(), false, func(t *testing.T, a response) { require.Error(t, a.err) }},
-		"reset after bytes": {ResetUpload(100_000), false, func(t *testing.T, a response) { require.Error(t, a.err) }},
-		"lost response":     {LoseResponse(), true, func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
-		"expired": {ExpireURL(), false, func(t *testing.T, a response) {
+		"reset":             {minutestest.Reset(), false, func(t *testing.T, a response) { require.Error(t, a.err) }},
+		"reset after bytes": {minutestest.ResetUpload(100_000), false, func(t *testing.T, a response) { require.Error(t, a.err) }},
+		"lost response":     {minutestest.LoseResponse(), true, func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"expired": {minutestest.ExpireURL(), false, func(t *testing.T, a response) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 403, a.status)
 			assert.Contains(t, a.text, "<Code>AccessDenied</Code><Message>Request has expired</Message>")
 		}},
-		"rejected, after effect": {RefuseUpload(403, "AccessDenied").AfterEffect(), true, func(t *testing.T, a response) {
+		"rejected, after effect": {minutestest.RefuseUpload(403, "AccessDenied").AfterEffect(), true, func(t *testing.T, a response) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 403, a.status)
 		}},
@@ -243,13 +244,13 @@ func TestFaults_OfStorage(t *testing.T) {
 		for _, expect := range []string{"", "100-continue"} {
 			t.Run(name+expect, func(t *testing.T) {
 				t.Parallel()
-				onBothWires(t, func(t *testing.T, s *Server, caller *caller) {
-					if expect == "" && caller.base != BaseURL && !c.arrives {
+				onBothWires(t, func(t *testing.T, s *minutestest.Server, caller *caller) {
+					if expect == "" && caller.base != minutestest.BaseURL && !c.arrives {
 						t.Skip("a socket may lose a response that comes before the body")
 					}
 					id := caller.create(t, "Applied")
 					url := caller.uploadURL(t, id)
-					i := s.Inject(Match{Operation: minutes.OpUpload, MeetingID: id}, c.fault)
+					i := s.Inject(minutestest.Match{Operation: minutes.OpUpload, MeetingID: id}, c.fault)
 					put := func() response {
 						return caller.call("PUT", url, strings.Repeat("x", size), withHeader("Content-Type", audioType), withHeader("Expect", expect))
 					}
@@ -268,10 +269,10 @@ func TestFaults_OfStorage(t *testing.T) {
 
 func TestResetUpload_CountsBytes(t *testing.T) {
 	t.Parallel()
-	s := NewServer(t)
+	s := minutestest.NewServer(t)
 	c := callerOf(s)
 	url := c.uploadURL(t, c.create(t, "Applied"))
-	s.Inject(Match{Operation: minutes.OpUpload}, ResetUpload(100_000), ResetUpload(0))
+	s.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.ResetUpload(100_000), minutestest.ResetUpload(0))
 	require.Error(t, c.call("PUT", url, strings.Repeat("x", 1<<20), withHeader("Content-Type", audioType)).err)
 	require.Error(t, c.call("PUT", url, strings.Repeat("x", 1<<20), withHeader("Content-Type", audioType)).err)
 	puts := s.Requests(minutes.OpUpload)
@@ -283,18 +284,18 @@ func TestResetUpload_CountsBytes(t *testing.T) {
 func TestFaults_UseVirtualTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(t)
+		s := unjudged(t)
 		c := callerOf(s)
-		for _, fault := range []Fault{Delay(time.Hour), Drip(time.Hour), Refuse(minutes.ErrInternal).Delayed(time.Hour)} {
+		for _, fault := range []minutestest.Fault{minutestest.Delay(time.Hour), minutestest.Drip(time.Hour), minutestest.Refuse(minutes.ErrInternal).Delayed(time.Hour)} {
 			start := time.Now()
-			s.Inject(Match{}, fault)
+			s.Inject(minutestest.Match{}, fault)
 			require.NoError(t, c.call("GET", "/v1/usage", "").err)
 			assert.Equal(t, time.Hour, time.Since(start), fault)
 		}
 		c.client = &http.Client{Transport: c.client.Transport, Timeout: time.Minute}
-		for _, fault := range []Fault{Delay(time.Hour), Drip(time.Hour)} {
+		for _, fault := range []minutestest.Fault{minutestest.Delay(time.Hour), minutestest.Drip(time.Hour)} {
 			start := time.Now()
-			s.Inject(Match{}, fault)
+			s.Inject(minutestest.Match{}, fault)
 			require.Error(t, c.call("POST", "/v1/projects", `{"name":"x"}`).err)
 			synctest.Wait()
 			assert.Equal(t, time.Minute, time.Since(start))
@@ -304,14 +305,13 @@ func TestFaults_UseVirtualTime(t *testing.T) {
 		assert.Equal(t, time.Minute, hit[0].Took)
 		assert.Equal(t, 1, strings.Count(c.call("GET", "/v1/projects", "").text, `"x"`), "only the second took effect")
 		assert.Len(t, s.Violations(), 1, "and was a repeat")
-		s.forgive()
 	})
 }
 
 func TestFaults_WorkOnABareHandler(t *testing.T) {
 	t.Parallel()
-	s := NewServer(t, WithoutAudit())
-	s.Inject(Match{}, Reset(), Truncate(4))
+	s := minutestest.NewServer(t, minutestest.WithoutAudit())
+	s.Inject(minutestest.Match{}, minutestest.Reset(), minutestest.Truncate(4))
 	request := func() *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest("GET", "/v1/usage", nil)
@@ -327,29 +327,33 @@ func TestFaults_WorkOnABareHandler(t *testing.T) {
 func TestInject_SelectsMatchingRequests(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		match func(id string) Match
+		match func(id string) minutestest.Match
 		want  string // which of the calls below are hit
 	}{
-		"everything":   {func(string) Match { return Match{Times: Always} }, "12345"},
-		"one":          {func(string) Match { return Match{} }, "1"},
-		"from third":   {func(string) Match { return Match{Nth: 3, Times: Always} }, "345"},
-		"third, twice": {func(string) Match { return Match{Nth: 3, Times: 2} }, "34"},
-		"operation":    {func(string) Match { return Match{Operation: "meetings.get", Times: Always} }, "235"},
-		"key":          {func(string) Match { return Match{Key: "key_ada", Times: Always} }, "3"},
-		"meeting":      {func(id string) Match { return Match{MeetingID: id, Times: Always} }, "23"},
-		"path":         {func(string) Match { return Match{Path: "/v1/meetings", Times: Always} }, "1"},
-		"pattern":      {func(string) Match { return Match{Path: "/v1/*", Times: Always} }, "14"},
-		"all at once": {func(id string) Match {
-			return Match{Operation: "meetings.get", MeetingID: id, Path: "/v1/*/*", Key: "key_ci"}
+		"everything":   {func(string) minutestest.Match { return minutestest.Match{Times: minutestest.Always} }, "12345"},
+		"one":          {func(string) minutestest.Match { return minutestest.Match{} }, "1"},
+		"from third":   {func(string) minutestest.Match { return minutestest.Match{Nth: 3, Times: minutestest.Always} }, "345"},
+		"third, twice": {func(string) minutestest.Match { return minutestest.Match{Nth: 3, Times: 2} }, "34"},
+		"operation": {func(string) minutestest.Match {
+			return minutestest.Match{Operation: "meetings.get", Times: minutestest.Always}
+		}, "235"},
+		"key":     {func(string) minutestest.Match { return minutestest.Match{Key: "key_ada", Times: minutestest.Always} }, "3"},
+		"meeting": {func(id string) minutestest.Match { return minutestest.Match{MeetingID: id, Times: minutestest.Always} }, "23"},
+		"path": {func(string) minutestest.Match {
+			return minutestest.Match{Path: "/v1/meetings", Times: minutestest.Always}
+		}, "1"},
+		"pattern": {func(string) minutestest.Match { return minutestest.Match{Path: "/v1/*", Times: minutestest.Always} }, "14"},
+		"all at once": {func(id string) minutestest.Match {
+			return minutestest.Match{Operation: "meetings.get", MeetingID: id, Path: "/v1/*/*", Key: "key_ci"}
 		}, "2"},
-		"unknown route": {func(string) Match { return Match{Path: "/v1/unknown"} }, "4"},
+		"unknown route": {func(string) minutestest.Match { return minutestest.Match{Path: "/v1/unknown"} }, "4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := NewServer(t, WithoutAudit())
+			s := minutestest.NewServer(t, minutestest.WithoutAudit())
 			caller := callerOf(s)
 			first, second := caller.create(t, "One"), caller.create(t, "Two")
-			s.Inject(c.match(first), Respond(418, "", ""))
+			s.Inject(c.match(first), minutestest.Respond(418, "", ""))
 			hit := ""
 			for _, call := range []struct{ n, key, path string }{
 				{"1", "key_ci", "/v1/meetings"},
@@ -371,10 +375,10 @@ func TestInject_SelectsMatchingRequests(t *testing.T) {
 // A request is hit once; injections take their turns in order.
 func TestInject_AppliesEarliestInjectionFirst(t *testing.T) {
 	t.Parallel()
-	s := NewServer(t)
+	s := minutestest.NewServer(t)
 	c := callerOf(s)
-	a := s.Inject(Match{Operation: "usage.get"}, Respond(501, "", ""), Respond(502, "", ""))
-	b := s.Inject(Match{Operation: "usage.get", Times: 3}, Respond(503, "", ""), Respond(504, "", ""))
+	a := s.Inject(minutestest.Match{Operation: "usage.get"}, minutestest.Respond(501, "", ""), minutestest.Respond(502, "", ""))
+	b := s.Inject(minutestest.Match{Operation: "usage.get", Times: 3}, minutestest.Respond(503, "", ""), minutestest.Respond(504, "", ""))
 	var got []int
 	for range 6 {
 		got = append(got, c.call("GET", "/v1/usage", "").status)
@@ -384,12 +388,12 @@ func TestInject_AppliesEarliestInjectionFirst(t *testing.T) {
 	assert.Equal(t, 3, b.Applied())
 
 	// Each counts the requests that the others apply to.
-	s.Inject(Match{}, Respond(501, "", ""))
-	s.Inject(Match{Nth: 2}, Respond(502, "", ""))
+	s.Inject(minutestest.Match{}, minutestest.Respond(501, "", ""))
+	s.Inject(minutestest.Match{Nth: 2}, minutestest.Respond(502, "", ""))
 	assert.Equal(t, 501, c.call("GET", "/v1/usage", "").status)
 	assert.Equal(t, 502, c.call("GET", "/v1/usage", "").status)
 
-	always := s.Inject(Match{Times: Always}, BadGateway())
+	always := s.Inject(minutestest.Match{Times: minutestest.Always}, minutestest.BadGateway())
 	assert.Equal(t, 502, c.call("GET", "/v1/usage", "").status)
 	always.Stop()
 	assert.Equal(t, 200, c.call("GET", "/v1/usage", "").status)
@@ -398,8 +402,8 @@ func TestInject_AppliesEarliestInjectionFirst(t *testing.T) {
 // The count is exact however many call at once.
 func TestInject_CountsConcurrentRequestsExactly(t *testing.T) {
 	t.Parallel()
-	s := NewServer(t)
-	i := s.Inject(Match{Operation: "usage.get", Nth: 11, Times: 50}, RateLimit(""))
+	s := minutestest.NewServer(t)
+	i := s.Inject(minutestest.Match{Operation: "usage.get", Nth: 11, Times: 50}, minutestest.RateLimit(""))
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	counts := map[int]int{}
@@ -422,20 +426,31 @@ func TestInject_CountsConcurrentRequestsExactly(t *testing.T) {
 func TestInject_UnusedFailsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		test func(s *Server)
+		test func(s *minutestest.Server)
 		want string
 	}{
-		"never matched": {func(s *Server) { s.Inject(Match{Operation: "usage.get"}, Reset()) }, `the fault "reset", injected into requests {"operation":"usage.get"}, was applied 0 times, and 0 requests matched`},
-		"too late":      {func(s *Server) { s.Inject(Match{Nth: 2}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests {"nth":2}, was applied 0 times, and 1 request matched`},
-		"half":          {func(s *Server) { s.Inject(Match{}, BadGateway(), Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests {}, was applied 1 time, and 1 request matched`},
-		"always, never": {func(s *Server) { s.Inject(Match{Times: Always}, Reset()) }, "was applied 0 times"},
-		"always, once":  {func(s *Server) { s.Inject(Match{Times: Always}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, ""},
-		"optional":      {func(s *Server) { s.Inject(Match{}, Reset()).Optional() }, ""},
-		"stopped":       {func(s *Server) { s.Inject(Match{}, Reset()).Stop() }, ""},
+		"never matched": {func(s *minutestest.Server) { s.Inject(minutestest.Match{Operation: "usage.get"}, minutestest.Reset()) }, `the fault "reset", injected into requests {"operation":"usage.get"}, was applied 0 times, and 0 requests matched`},
+		"too late": {func(s *minutestest.Server) {
+			s.Inject(minutestest.Match{Nth: 2}, minutestest.Reset())
+			callerOf(s).call("GET", "/v1/usage", "")
+		}, `"reset", injected into requests {"nth":2}, was applied 0 times, and 1 request matched`},
+		"half": {func(s *minutestest.Server) {
+			s.Inject(minutestest.Match{}, minutestest.BadGateway(), minutestest.Reset())
+			callerOf(s).call("GET", "/v1/usage", "")
+		}, `"reset", injected into requests {}, was applied 1 time, and 1 request matched`},
+		"always, never": {func(s *minutestest.Server) {
+			s.Inject(minutestest.Match{Times: minutestest.Always}, minutestest.Reset())
+		}, "was applied 0 times"},
+		"always, once": {func(s *minutestest.Server) {
+			s.Inject(minutestest.Match{Times: minutestest.Always}, minutestest.Reset())
+			callerOf(s).call("GET", "/v1/usage", "")
+		}, ""},
+		"optional": {func(s *minutestest.Server) { s.Inject(minutestest.Match{}, minutestest.Reset()).Optional() }, ""},
+		"stopped":  {func(s *minutestest.Server) { s.Inject(minutestest.Match{}, minutestest.Reset()).Stop() }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			failures := nested(func(tb *fakeTB) { c.test(NewServer(tb)) })
+			failures := nested(func(tb *fakeTB) { c.test(minutestest.NewServer(tb)) })
 			if c.want == "" {
 				assert.Empty(t, failures)
 				return
@@ -449,15 +464,15 @@ func TestInject_UnusedFailsTheTest(t *testing.T) {
 
 func TestFault_JSONRoundTrip(t *testing.T) {
 	t.Parallel()
-	for _, f := range []Fault{
-		Delay(2 * time.Second), Reset(), LoseResponse(), ResetUpload(65536), RateLimit("30"), Refuse(minutes.ErrInternal),
-		RefuseUpload(503, "SlowDown"), BadGateway(), Truncate(10), Drip(5 * time.Second), Truncate(0),
-		Refuse(minutes.ErrNotFound).AfterEffect().Delayed(time.Minute),
-		ExpireURL(), SlowUpload(1000), ShowStatus("archiving"), RateLimit("").WithHeader("Retry-After", "5"),
+	for _, f := range []minutestest.Fault{
+		minutestest.Delay(2 * time.Second), minutestest.Reset(), minutestest.LoseResponse(), minutestest.ResetUpload(65536), minutestest.RateLimit("30"), minutestest.Refuse(minutes.ErrInternal),
+		minutestest.RefuseUpload(503, "SlowDown"), minutestest.BadGateway(), minutestest.Truncate(10), minutestest.Drip(5 * time.Second), minutestest.Truncate(0),
+		minutestest.Refuse(minutes.ErrNotFound).AfterEffect().Delayed(time.Minute),
+		minutestest.ExpireURL(), minutestest.SlowUpload(1000), minutestest.ShowStatus("archiving"), minutestest.RateLimit("").WithHeader("Retry-After", "5"),
 	} {
 		text, err := json.Marshal(f)
 		require.NoError(t, err)
-		var again Fault
+		var again minutestest.Fault
 		require.NoError(t, json.Unmarshal(text, &again), string(text))
 		assert.Equal(t, f, again, string(text))
 	}
@@ -484,14 +499,14 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 		`{"kind":"respond","status":"502"}`:                 "status: a string does not fit here",
 		`{"kind":"respond","status":502,"content_type":[]}`: "content_type: a array does not fit here",
 	} {
-		var f Fault
+		var f minutestest.Fault
 		require.ErrorContains(t, json.Unmarshal([]byte(text), &f), want)
 	}
-	var m Match
+	var m minutestest.Match
 	require.NoError(t, json.Unmarshal([]byte(`{"operation":"meetings.get","nth":2,"times":-1}`), &m))
-	assert.Equal(t, Match{Operation: "meetings.get", Nth: 2, Times: Always}, m)
+	assert.Equal(t, minutestest.Match{Operation: "meetings.get", Nth: 2, Times: minutestest.Always}, m)
 	require.NoError(t, m.Validate())
-	for _, bad := range []Match{{Operation: "x"}, {Path: "["}, {Nth: -1}, {Times: -2}} {
+	for _, bad := range []minutestest.Match{{Operation: "x"}, {Path: "["}, {Nth: -1}, {Times: -2}} {
 		require.Error(t, bad.Validate())
 	}
 }
@@ -500,8 +515,8 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 func TestCall_PanicCrashesTheProgram(t *testing.T) {
 	const variable = "MINUTESTEST_PANIC"
 	if os.Getenv(variable) != "" {
-		s := New()
-		s.Inject(Match{}, Call(func(Request) { boom() }))
+		s := minutestest.New()
+		s.Inject(minutestest.Match{}, minutestest.Call(func(minutestest.Request) { boom() }))
 		callerOf(s).call("GET", "/v1/meetings", "")
 		select {}
 	}
@@ -511,10 +526,10 @@ func TestCall_PanicCrashesTheProgram(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err)
 	assert.Contains(t, string(out), "panic: minutestest: a function of the test panicked: runtime error: invalid memory address")
-	assert.Contains(t, string(out), "minutestest.boom(")
+	assert.Contains(t, string(out), "minutestest_test.boom(")
 }
 
 func boom() {
-	var key *Key
+	var key *minutestest.Key
 	key.Revoked = true
 }

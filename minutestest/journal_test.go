@@ -1,9 +1,11 @@
-package minutestest
+package minutestest_test
 
 import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,12 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(t)
+		s := minutestest.NewServer(t)
 		c := callerOf(s)
 		id := c.create(t, "Noted")
 		target := c.uploadURL(t, id)
@@ -35,7 +38,7 @@ func TestRequests(t *testing.T) {
 		create, upload, page, nowhere := list[0], list[2], list[3], list[4]
 		assert.EqualValues(t, "meetings.create", create.Operation)
 		assert.Equal(t, "POST", create.Method)
-		assert.Equal(t, apiHost, create.Host)
+		assert.Equal(t, minutestest.BaseURL, "https://"+create.Host)
 		assert.Equal(t, id, create.MeetingID)
 		assert.Equal(t, "int_ci", create.Caller)
 		assert.Equal(t, http.StatusCreated, create.Status)
@@ -43,7 +46,7 @@ func TestRequests(t *testing.T) {
 		assert.Equal(t, "Bearer (masked)", create.Header.Get("Authorization"))
 
 		assert.Equal(t, minutes.OpUpload, upload.Operation)
-		assert.Equal(t, storageHost, upload.Host)
+		assert.Contains(t, target, "https://"+upload.Host+"/")
 		assert.Equal(t, time.Minute, upload.At.Sub(create.At))
 		assert.EqualValues(t, 5, upload.Bytes)
 		assert.Empty(t, upload.Body)
@@ -66,18 +69,18 @@ func TestRequests(t *testing.T) {
 // Neither keys nor signatures get out, wherever a client has put them.
 func TestRequests_AreMasked(t *testing.T) {
 	t.Parallel()
-	w := DefaultWorld()
+	w := minutestest.DefaultWorld()
 	w.Organisations[0].Keys[0].Secret = "SECRET"
-	s := NewServer(t, WithWorld(w), WithoutAudit())
+	s := minutestest.NewServer(t, minutestest.WithWorld(w), minutestest.WithoutAudit())
 	c := callerOf(s)
 	id := c.create(t, "Noted")
 	target := c.uploadURL(t, id)
 	c.call("PUT", target, "audio", withHeader("Content-Type", audioType), withHeader("Authorization", "Bearer SECRET"))
 	c.call("GET", "/v1/SECRET/usage", "", func(r *http.Request) { r.Host = "SECRET.example" })
-	c.call("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", maxBody-12)+`SECRET"}`) // cut in the middle of it
+	c.call("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", 16<<10-12)+`SECRET"}`) // cut in the middle of it
 	c.call("GET", "/v1/usage?key=SECRET", "", withHeader("X-Api-Key", "SECRET"), withHeader("Cookie", "a=SECRET"))
 	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
-	s.Inject(Match{}, LoseResponse(), Reset())
+	s.Inject(minutestest.Match{}, minutestest.LoseResponse(), minutestest.Reset())
 	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
 	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
 
@@ -98,16 +101,16 @@ func TestRequests_AreMasked(t *testing.T) {
 			assert.NotContains(t, shown, value)
 		}
 	}
-	assert.Contains(t, shown, masked)
+	assert.Contains(t, shown, "(masked)")
 }
 
 // An error is recorded with its code, from the service and from storage.
 func TestRequests_HaveCodes(t *testing.T) {
 	t.Parallel()
-	s := NewServer(t)
+	s := minutestest.NewServer(t)
 	c := callerOf(s)
 	target := c.uploadURL(t, c.create(t, "Noted"))
-	s.Inject(Match{Operation: minutes.OpUpload}, RefuseUpload(503, "SlowDown"))
+	s.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
 	for range 2 {
 		c.call("PUT", target, "audio", withHeader("Content-Type", "audio/other"))
 	}
@@ -123,7 +126,7 @@ func TestRequests_HaveCodes(t *testing.T) {
 
 func TestRequest_JSON(t *testing.T) {
 	t.Parallel()
-	s := NewServer(t)
+	s := minutestest.NewServer(t)
 	c := callerOf(s)
 	c.create(t, "Noted")
 	c.call("POST", "/v1/projects", `{"name":`)
@@ -138,26 +141,26 @@ func TestRequest_JSON(t *testing.T) {
 
 func TestJournal_IsBounded(t *testing.T) {
 	t.Parallel()
-	s := NewServer(t)
-	c := callerOf(s)
-	c.call("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", 2*maxBody)+`"}`)
-	assert.Len(t, s.Requests()[0].Body, maxBody)
-	for range journalSize + 10 {
-		s.journal.Add(Request{Seq: int(s.count.Add(1))})
+	s := minutestest.NewServer(t)
+	const requests, bytes = 4096, 16 << 10
+	callerOf(s).call("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", 2*bytes)+`"}`)
+	assert.Len(t, s.Requests()[0].Body, bytes)
+	for range requests + 10 {
+		s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	}
 	list := s.Requests()
-	require.Len(t, list, journalSize)
+	require.Len(t, list, requests)
 	assert.Equal(t, 12, list[0].Seq)
-	assert.Equal(t, journalSize+11, list[journalSize-1].Seq)
+	assert.Equal(t, requests+11, list[requests-1].Seq)
 }
 
 func TestWithLog_LogsEachRequest(t *testing.T) {
 	t.Parallel()
-	var told []Request
-	s := NewServer(t, WithLog(func(r Request) { told = append(told, r) }))
+	var told []minutestest.Request
+	s := minutestest.NewServer(t, minutestest.WithLog(func(r minutestest.Request) { told = append(told, r) }))
 	c := callerOf(s)
 	c.create(t, "Noted")
-	s.Inject(Match{}, LoseResponse())
+	s.Inject(minutestest.Match{}, minutestest.LoseResponse())
 	c.call("GET", "/v1/usage", "")
 	assert.Equal(t, s.Requests(), told)
 	assert.Len(t, told, 2)
@@ -167,36 +170,21 @@ func TestWithLog_LogsEachRequest(t *testing.T) {
 func TestRequests_AreThereBeforeTheLastByte(t *testing.T) {
 	t.Parallel()
 	noted := false
-	s := NewServer(t, WithLog(func(Request) { noted = true }))
-	w := &lastByte{header: http.Header{}, at: func() { assert.True(t, noted) }}
-	r, err := http.NewRequest(http.MethodGet, "/v1/usage", http.NoBody)
-	require.NoError(t, err)
-	s.Handler().ServeHTTP(w, r)
-	assert.True(t, w.done)
+	s := minutestest.NewServer(t, minutestest.WithLog(func(minutestest.Request) { noted = true }))
+	w := &lastByte{httptest.NewRecorder(), func() { assert.True(t, noted) }}
+	s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/usage", nil))
+	assert.Equal(t, w.Header().Get("Content-Length"), strconv.Itoa(w.Body.Len()))
 }
 
 // lastByte is a response that calls a function when its last byte arrives.
 type lastByte struct {
-	header      http.Header
-	at          func()
-	length, got int
-	done        bool
-}
-
-func (l *lastByte) Header() http.Header {
-	return l.header
-}
-
-func (l *lastByte) WriteHeader(int) {
-	for _, c := range l.Header().Get("Content-Length") {
-		l.length = 10*l.length + int(c-'0')
-	}
+	*httptest.ResponseRecorder
+	arrives func()
 }
 
 func (l *lastByte) Write(p []byte) (int, error) {
-	if l.got += len(p); l.got == l.length {
-		l.done = true
-		l.at()
+	if l.Header().Get("Content-Length") == strconv.Itoa(l.Body.Len()+len(p)) {
+		l.arrives()
 	}
-	return len(p), nil
+	return l.ResponseRecorder.Write(p)
 }

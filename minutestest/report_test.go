@@ -1,4 +1,4 @@
-package minutestest
+package minutestest_test
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 type brokenWriter struct{}
@@ -22,7 +23,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full
 
 func TestReport_ReturnsWriteErrors(t *testing.T) {
 	t.Parallel()
-	require.EqualError(t, New().Report(brokenWriter{}), "minutestest: Report: disk full")
+	require.EqualError(t, minutestest.New().Report(brokenWriter{}), "minutestest: Report: disk full")
 }
 
 // failingTB is a test that has failed, with a directory for what it leaves.
@@ -59,7 +60,7 @@ func TestReport_IsLeftByAFailedTest(t *testing.T) {
 			require.NoError(t, artifacts.Value.Set(tc.asked))
 			tb := &failingTB{dir: t.TempDir()}
 			for range 2 {
-				s := NewServer(tb)
+				s := minutestest.NewServer(tb)
 				c := callerOf(s)
 				id := c.create(t, "Weekly")
 				for range 2 {
@@ -93,7 +94,7 @@ func TestReport_FailureIsLogged(t *testing.T) {
 	t.Cleanup(func() { _ = artifacts.Value.Set(before) })
 	require.NoError(t, artifacts.Value.Set("true"))
 	tb := &failingTB{dir: filepath.Join(t.TempDir(), "none"), failed: true}
-	NewServer(tb)
+	minutestest.NewServer(tb)
 	tb.cleanups[0]()
 	assert.Empty(t, tb.errors)
 	require.Len(t, tb.logs, 1)
@@ -116,14 +117,14 @@ func TestScript_WithoutMeetingIsLoggedByAFailedTest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tb := &failingTB{failed: c.failed}
-			s := NewServer(tb)
+			s := minutestest.NewServer(tb)
 			callerOf(s).call("POST", "/v1/meetings", `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`)
 			s.Script(
-				Script{Title: "Wekly", Outcome: minutes.StatusMinutesFailed},
-				Script{ExternalID: "weakly", Hold: minutes.StatusTranscribing},
-				Script{Title: "Weekly", Transcript: "Good morning."},
-				Script{ExternalID: "weekly", Transcript: "Good morning."},
-				Script{Transcript: "Good morning."},
+				minutestest.Script{Title: "Wekly", Outcome: minutes.StatusMinutesFailed},
+				minutestest.Script{ExternalID: "weakly", Hold: minutes.StatusTranscribing},
+				minutestest.Script{Title: "Weekly", Transcript: "Good morning."},
+				minutestest.Script{ExternalID: "weekly", Transcript: "Good morning."},
+				minutestest.Script{Transcript: "Good morning."},
 			)
 			tb.cleanups[0]()
 			assert.Equal(t, c.want, tb.logs)

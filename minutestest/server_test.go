@@ -1,8 +1,6 @@
-package minutestest
+package minutestest_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,7 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // fakeTB is a test that a test can watch fail.
@@ -68,7 +67,9 @@ type caller struct {
 	key    string
 }
 
-func callerOf(s *Server) *caller { return &caller{s.HTTPClient(), BaseURL, s.Key()} }
+func callerOf(s *minutestest.Server) *caller {
+	return &caller{s.HTTPClient(), minutestest.BaseURL, s.Key()}
+}
 
 // response is a response as a caller sees it.
 type response struct {
@@ -128,18 +129,11 @@ func withHeader(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-// rounds is how often a test does over what a race might upset: so many times, or so many with
-// MINUTES_LONG=1.
-func rounds(short, long int) int {
-	if os.Getenv("MINUTES_LONG") != "" {
-		return long
-	}
-	return short
-}
-
-// forgive removes the violations, which the test has looked at.
-func (s *Server) forgive() {
-	s.audit.violations = recent.List[Violation]{Max: maxViolations}
+// unjudged returns a Server that does not fail the test, which looks at the violations itself.
+func unjudged(t *testing.T, opts ...minutestest.Option) *minutestest.Server {
+	s := minutestest.New(opts...)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
 }
 
 const audioType = "audio/ogg"
@@ -180,65 +174,39 @@ func (c *caller) status(t testing.TB, id string) minutes.Status {
 }
 
 // slow is the default World with stages of minutes.
-func slow() World {
-	w := DefaultWorld()
-	w.Stages = Stages{Prepare: time.Minute, Transcribe: 10 * time.Minute, Write: 5 * time.Minute}
+func slow() minutestest.World {
+	w := minutestest.DefaultWorld()
+	w.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: 10 * time.Minute, Write: 5 * time.Minute}
 	return w
 }
 
-// aWholeJob takes a meeting from its creation to its minutes.
-func aWholeJob(t *testing.T, s *Server) {
-	c := callerOf(s)
-	id := c.upload(t, "Weekly", strings.Repeat("audio", 1000))
-	var seen []minutes.Status
-	start := time.Now()
-	for {
-		status := c.status(t, id)
-		if len(seen) == 0 || seen[len(seen)-1] != status {
-			seen = append(seen, status)
-		}
-		if status.Final() {
-			break
-		}
-		time.Sleep(MinPollInterval)
-	}
-	assert.Equal(t, []minutes.Status{"audio_uploaded", "transcribing", "generating_minutes", "minutes_ready"}, seen)
-	assert.Equal(t, 16*time.Minute, time.Since(start))
-
-	a := c.call("GET", "/v1/meetings/"+id+"/minutes?format=markdown", "")
-	assert.Equal(t, http.StatusOK, a.status)
-	assert.Contains(t, a.field("content"), "Weekly")
-
-	m, ok := s.Meeting(id)
-	require.True(t, ok)
-	assert.Equal(t, minutes.StatusMinutesReady, m.Status)
-	assert.Len(t, m.History, 6)
-	assert.EqualValues(t, 5000, m.Audio.Size)
-	assert.Equal(t, audioType, m.Audio.ContentType)
-	assert.Nil(t, m.Audio.Bytes)
-	sum := sha256.Sum256([]byte(strings.Repeat("audio", 1000)))
-	assert.Equal(t, hex.EncodeToString(sum[:]), m.Audio.SHA256)
-	assert.Contains(t, a.field("content"), strings.TrimSpace(m.Markdown)[:10])
-	assert.Empty(t, s.Violations())
-}
-
+// A Server serves bubbles that begin after it, one after the other, and its own.
 func TestServer_ServesManyBubbles(t *testing.T) {
 	t.Parallel()
-	s := NewServer(t, WithWorld(slow()))
-	for i := range rounds(20, 300) {
+	s := minutestest.NewServer(t, minutestest.WithWorld(slow()))
+	for i := range testbase.Many(300, 4) {
 		synctest.Test(t, func(t *testing.T) {
-			if i%2 == 0 {
-				aWholeJob(t, s)
-			} else {
-				aWholeJob(t, NewServer(t, WithWorld(slow())))
+			srv := s
+			if i%2 == 1 {
+				srv = minutestest.NewServer(t, minutestest.WithWorld(slow()))
 			}
+			c := callerOf(srv)
+			id := c.upload(t, "Weekly", "audio")
+			time.Sleep(16*time.Minute - 1)
+			assert.Equal(t, minutes.StatusGeneratingMinutes, c.status(t, id))
+			time.Sleep(time.Nanosecond)
+			assert.Equal(t, minutes.StatusMinutesReady, c.status(t, id))
+			m, ok := srv.Meeting(id)
+			require.True(t, ok)
+			assert.Len(t, m.History, 6)
+			assert.Nil(t, m.Audio.Bytes)
 		})
 	}
 }
 
 func TestListen_ServesOnASocket(t *testing.T) {
 	t.Parallel()
-	s := NewServer(t)
+	s := minutestest.NewServer(t)
 	base, err := s.Listen("")
 	require.NoError(t, err)
 	transport := &http.Transport{}
@@ -260,14 +228,14 @@ func TestListen_ServesOnASocket(t *testing.T) {
 func TestListen_FailsInABubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, err := NewServer(t).Listen("")
+		_, err := minutestest.NewServer(t).Listen("")
 		require.ErrorContains(t, err, "bubble")
 	})
 }
 
 func TestHandler_ServesServiceAndStorage(t *testing.T) {
 	t.Parallel()
-	s := NewServer(t)
+	s := minutestest.NewServer(t)
 	srv := httptest.NewTLSServer(s.Handler())
 	defer srv.Close()
 	c := &caller{srv.Client(), srv.URL, s.Key()}
@@ -276,7 +244,7 @@ func TestHandler_ServesServiceAndStorage(t *testing.T) {
 
 func TestWithAudio_KeepsAudio(t *testing.T) {
 	t.Parallel()
-	s := NewServer(t, WithAudio())
+	s := minutestest.NewServer(t, minutestest.WithAudio())
 	m, ok := s.Meeting(callerOf(s).upload(t, "Kept", "every byte"))
 	require.True(t, ok)
 	assert.Equal(t, "every byte", string(m.Audio.Bytes))
@@ -284,7 +252,7 @@ func TestWithAudio_KeepsAudio(t *testing.T) {
 
 func TestClient_HasItsOwnKey(t *testing.T) {
 	t.Parallel()
-	s := NewServer(t)
+	s := minutestest.NewServer(t)
 	m, created, err := s.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Ours", Date: "2026-11-21", Visibility: minutes.VisibilityPrivate})
 	require.NoError(t, err)
 	assert.True(t, created)
@@ -296,57 +264,61 @@ func TestClient_HasItsOwnKey(t *testing.T) {
 
 func TestKey_IsTheFirstWithEveryScope(t *testing.T) {
 	t.Parallel()
-	w := DefaultWorld()
+	w := minutestest.DefaultWorld()
 	o := &w.Organisations[0]
-	o.Keys = []Key{
+	o.Keys = []minutestest.Key{
 		{Secret: "personal", MemberID: "emp_ada"},
 		{Secret: "limited", IntegrationID: "int_ci", Scopes: []string{"meetings:read"}},
 		{Secret: "revoked", IntegrationID: "int_ci", Revoked: true},
 		{Secret: "expiring", IntegrationID: "int_ci", ExpiresAt: 1},
 		{Secret: "good", IntegrationID: "int_ci"},
 	}
-	assert.Equal(t, "good", NewServer(t, WithWorld(w)).Key())
+	assert.Equal(t, "good", minutestest.NewServer(t, minutestest.WithWorld(w)).Key())
 	o.Keys[4].Scopes = []string{"minutes:read", "meetings:delete", "meetings:write", "meetings:read", "employees:write", "employees:read"}
-	assert.Equal(t, "good", NewServer(t, WithWorld(w)).Key(), "with a list of all")
+	assert.Equal(t, "good", minutestest.NewServer(t, minutestest.WithWorld(w)).Key(), "with a list of all")
 	o.Keys = o.Keys[:4]
-	assert.Empty(t, NewServer(t, WithWorld(w)).Key())
+	assert.Empty(t, minutestest.NewServer(t, minutestest.WithWorld(w)).Key())
 }
 
 func TestServer_ReportsMisuse(t *testing.T) {
 	t.Parallel()
-	broken := World{Organisations: []Organisation{{}}}
-	assert.PanicsWithError(t, "minutestest: New: world: organisations[0].id: missing", func() { New(WithWorld(broken)) })
-	ownerless := New()
+	broken := minutestest.World{Organisations: []minutestest.Organisation{{}}}
+	assert.PanicsWithError(t, "minutestest: New: world: organisations[0].id: missing", func() { minutestest.New(minutestest.WithWorld(broken)) })
+	ownerless := minutestest.New()
 	defer ownerless.Close()
-	assert.PanicsWithError(t, "minutestest: Inject: no fault given", func() { ownerless.Inject(Match{}) })
-	require.EqualError(t, Try(func() { ownerless.Inject(Match{}) }), "no fault given")
-	require.NoError(t, Try(func() { ownerless.Script(Script{}) }))
-	assert.PanicsWithValue(t, "other", func() { _ = Try(func() { panic("other") }) })
+	assert.PanicsWithError(t, "minutestest: Inject: no fault given", func() { ownerless.Inject(minutestest.Match{}) })
+	require.EqualError(t, minutestest.Try(func() { ownerless.Inject(minutestest.Match{}) }), "no fault given")
+	require.NoError(t, minutestest.Try(func() { ownerless.Script(minutestest.Script{}) }))
+	assert.PanicsWithValue(t, "other", func() { _ = minutestest.Try(func() { panic("other") }) })
 	for name, c := range map[string]struct {
 		test func(tb *fakeTB)
 		want string
 	}{
-		"world":   {func(tb *fakeTB) { NewServer(tb, WithWorld(broken)) }, "organisations[0].id: missing"},
-		"no key":  {func(tb *fakeTB) { NewServer(tb, WithWorld(World{})).Client() }, "no integration key"},
-		"option":  {func(tb *fakeTB) { NewServer(tb).Client(minutes.WithMaxRetries(-1)) }, "WithMaxRetries"},
-		"match":   {func(tb *fakeTB) { NewServer(tb).Inject(Match{Operation: "meetings.got"}, Reset()) }, `"meetings.got"`},
-		"script":  {func(tb *fakeTB) { NewServer(tb).Script(Script{Hold: minutes.StatusMinutesReady}) }, `Script: hold: "minutes_ready"`},
-		"scripts": {func(tb *fakeTB) { NewServer(tb).Script(Script{Title: "a", MeetingID: "b"}) }, "Script: meeting_id: "},
-		"advance": {func(tb *fakeTB) { NewServer(tb).Advance("mtg_x", "") }, `Advance: there is no meeting "mtg_x"`},
+		"world":  {func(tb *fakeTB) { minutestest.NewServer(tb, minutestest.WithWorld(broken)) }, "organisations[0].id: missing"},
+		"no key": {func(tb *fakeTB) { minutestest.NewServer(tb, minutestest.WithWorld(minutestest.World{})).Client() }, "no integration key"},
+		"option": {func(tb *fakeTB) { minutestest.NewServer(tb).Client(minutes.WithMaxRetries(-1)) }, "WithMaxRetries"},
+		"match": {func(tb *fakeTB) {
+			minutestest.NewServer(tb).Inject(minutestest.Match{Operation: "meetings.got"}, minutestest.Reset())
+		}, `"meetings.got"`},
+		"script": {func(tb *fakeTB) {
+			minutestest.NewServer(tb).Script(minutestest.Script{Hold: minutes.StatusMinutesReady})
+		}, `Script: hold: "minutes_ready"`},
+		"scripts": {func(tb *fakeTB) { minutestest.NewServer(tb).Script(minutestest.Script{Title: "a", MeetingID: "b"}) }, "Script: meeting_id: "},
+		"advance": {func(tb *fakeTB) { minutestest.NewServer(tb).Advance("mtg_x", "") }, `Advance: there is no meeting "mtg_x"`},
 		"update": {func(tb *fakeTB) {
-			NewServer(tb).Update("org_acme", func(o *Organisation) { o.Credits = new(-7) })
+			minutestest.NewServer(tb).Update("org_acme", func(o *minutestest.Organisation) { o.Credits = new(-7) })
 		}, "Update: organisations[0].credits: -7 is negative"},
-		"organisation": {func(tb *fakeTB) { NewServer(tb).Update("org_x", func(*Organisation) {}) }, `there is no organisation "org_x"`},
-		"page sizes":   {func(tb *fakeTB) { NewServer(tb).SetPageSizes(0) }, "UpdateWorld: page_sizes"},
-		"meetings":     {func(tb *fakeTB) { NewServer(tb).AddMeetings("org_acme", WorldMeeting{}) }, "AddMeetings: meetings[0].title: "},
-		"no fault":     {func(tb *fakeTB) { NewServer(tb).Inject(Match{}) }, "no fault given"},
-		"audit":        {func(tb *fakeTB) { NewServer(tb, WithoutAudit("polls")) }, `WithoutAudit: "polls" is not one of [poll credential`},
-		"fault":        {func(tb *fakeTB) { NewServer(tb).Inject(Match{}, Refuse("NO_SUCH")) }, `"NO_SUCH"`},
+		"organisation": {func(tb *fakeTB) { minutestest.NewServer(tb).Update("org_x", func(*minutestest.Organisation) {}) }, `there is no organisation "org_x"`},
+		"page sizes":   {func(tb *fakeTB) { minutestest.NewServer(tb).SetPageSizes(0) }, "UpdateWorld: page_sizes"},
+		"meetings":     {func(tb *fakeTB) { minutestest.NewServer(tb).AddMeetings("org_acme", minutestest.WorldMeeting{}) }, "AddMeetings: meetings[0].title: "},
+		"no fault":     {func(tb *fakeTB) { minutestest.NewServer(tb).Inject(minutestest.Match{}) }, "no fault given"},
+		"audit":        {func(tb *fakeTB) { minutestest.NewServer(tb, minutestest.WithoutAudit("polls")) }, `WithoutAudit: "polls" is not one of [poll credential`},
+		"fault":        {func(tb *fakeTB) { minutestest.NewServer(tb).Inject(minutestest.Match{}, minutestest.Refuse("NO_SUCH")) }, `"NO_SUCH"`},
 		"storage's fault": {func(tb *fakeTB) {
-			NewServer(tb).Inject(Match{Operation: "meetings.get"}, RefuseUpload(503, "SlowDown"))
+			minutestest.NewServer(tb).Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.RefuseUpload(503, "SlowDown"))
 		}, "is an error of storage"},
 		"not storage's fault": {func(tb *fakeTB) {
-			NewServer(tb).Inject(Match{Operation: minutes.OpUpload}, Refuse(minutes.ErrInternal))
+			minutestest.NewServer(tb).Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Refuse(minutes.ErrInternal))
 		}, "use refuse_upload"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -362,7 +334,7 @@ func TestServer_ReportsMisuse(t *testing.T) {
 // Advance needs no clock, and no bubble.
 func TestAdvance_MovesMeetings(t *testing.T) {
 	t.Parallel()
-	s := NewServer(t, WithWorld(slow()))
+	s := minutestest.NewServer(t, minutestest.WithWorld(slow()))
 	c := callerOf(s)
 	id := c.upload(t, "Quick", "audio")
 	status := s.Advance(id, "")

@@ -43,7 +43,7 @@ func inManyRuns(t *testing.T, test func(t *testing.T, srv *minutestest.Server, w
 	for name, of := range clients {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range testbase.Many(200, 4) {
+			for seed := range testbase.Many(200, 2) {
 				synctest.Test(t, func(t *testing.T) {
 					rnd := rand.New(rand.NewPCG(uint64(seed), 1))
 					srv := newSlow(t)
@@ -96,44 +96,30 @@ func TestAudit_DoesNotBlameAKilledProcessAndItsSuccessor(t *testing.T) {
 // So each of the two gets the error that the meeting has its audio, once.
 func TestAudit_DoesNotBlameTwoWorkersWhoComeTooLate(t *testing.T) {
 	t.Parallel()
-	for name, work := range map[string]func(ctx context.Context, client *minutes.Client, id string) error{
-		"Process": func(ctx context.Context, client *minutes.Client, _ string) error { return processWeekly(ctx, client) },
-		"Resume": func(ctx context.Context, client *minutes.Client, id string) error {
-			_, err := client.Meetings.Resume(ctx, id, minutestest.SlowRecording(100_000, 10_000), nil)
-			return err
-		},
-	} {
-		for of, workers := range clients {
-			t.Run(name+", "+of, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					srv := minutestest.NewServer(t, minutestest.WithoutAudit(minutestest.ViolationPoll))
-					id := ""
-					if name == "Resume" {
-						m, _, err := srv.Client().Meetings.Create(t.Context(), weekly())
-						require.NoError(t, err)
-						id = m.ID
+	for of, workers := range clients {
+		t.Run(of, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithoutAudit(minutestest.ViolationPoll))
+				busy := minutestest.Respond(503, "text/plain", "busy").WithHeader("Retry-After", "1")
+				srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, busy, busy)
+				var wg sync.WaitGroup
+				for _, client := range workers(t, srv) {
+					wg.Go(func() { assert.NoError(t, processWeekly(t.Context(), client)) })
+				}
+				time.Sleep(time.Millisecond)
+				audio := minutes.FromReader(strings.NewReader("audio"), "audio/mpeg")
+				require.NoError(t, srv.Client().Meetings.Upload(t.Context(), srv.Meetings()[0].ID, audio, nil))
+				wg.Wait()
+				tooLate := 0
+				for _, r := range srv.Requests(minutes.OpMeetingsUploadURL) {
+					if r.Code == string(minutes.ErrBadRequest) {
+						tooLate++
 					}
-					busy := minutestest.Respond(503, "text/plain", "busy").WithHeader("Retry-After", "1")
-					srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, busy, busy)
-					var wg sync.WaitGroup
-					for _, client := range workers(t, srv) {
-						wg.Go(func() { assert.NoError(t, work(t.Context(), client, id)) })
-					}
-					time.Sleep(time.Millisecond)
-					audio := minutes.FromReader(strings.NewReader("audio"), "audio/mpeg")
-					require.NoError(t, srv.Client().Meetings.Upload(t.Context(), srv.Meetings()[0].ID, audio, nil))
-					wg.Wait()
-					tooLate := 0
-					for _, r := range srv.Requests(minutes.OpMeetingsUploadURL) {
-						if r.Code == string(minutes.ErrBadRequest) {
-							tooLate++
-						}
-					}
-					assert.Equal(t, 2, tooLate)
-				})
+				}
+				assert.Equal(t, 2, tooLate)
 			})
-		}
+		})
 	}
 }
 

@@ -1,4 +1,4 @@
-package minutestest
+package minutestest_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // everything is a World in which no field is left out.
@@ -29,9 +30,9 @@ const everything = `
 
 func TestLoadWorld(t *testing.T) {
 	t.Parallel()
-	w, err := LoadWorld(strings.NewReader(everything))
+	w, err := minutestest.LoadWorld(strings.NewReader(everything))
 	require.NoError(t, err)
-	assert.Equal(t, Stages{Prepare: 20 * time.Millisecond, Transcribe: 90 * time.Second, Write: 50 * time.Millisecond}, w.Stages)
+	assert.Equal(t, minutestest.Stages{Prepare: 20 * time.Millisecond, Transcribe: 90 * time.Second, Write: 50 * time.Millisecond}, w.Stages)
 	o := w.Organisations[0]
 	assert.Equal(t, 100, *o.Credits)
 	assert.Equal(t, minutes.MemberInvited, o.Member("emp_ada").Status)
@@ -40,7 +41,7 @@ func TestLoadWorld(t *testing.T) {
 
 	text, err := json.Marshal(w)
 	require.NoError(t, err)
-	again, err := LoadWorld(strings.NewReader(string(text)))
+	again, err := minutestest.LoadWorld(strings.NewReader(string(text)))
 	require.NoError(t, err)
 	assert.Equal(t, w, again)
 	assert.JSONEq(t, strings.ReplaceAll(everything, "null", ""), string(text))
@@ -48,9 +49,9 @@ func TestLoadWorld(t *testing.T) {
 
 func TestDefaultWorld(t *testing.T) {
 	t.Parallel()
-	text, err := json.Marshal(DefaultWorld())
+	text, err := json.Marshal(minutestest.DefaultWorld())
 	require.NoError(t, err)
-	w, err := LoadWorld(strings.NewReader(string(text)))
+	w, err := minutestest.LoadWorld(strings.NewReader(string(text)))
 	require.NoError(t, err)
 	assert.Equal(t, "org_acme", w.Organisations[0].ID)
 
@@ -66,10 +67,10 @@ const small = `{"organisations":[{"id":"o"}]}`
 // Editors on Windows begin a file with a byte order mark.
 func TestLoadWorld_SkipsByteOrderMark(t *testing.T) {
 	t.Parallel()
-	w, err := LoadWorld(strings.NewReader("\ufeff" + small))
+	w, err := minutestest.LoadWorld(strings.NewReader("\ufeff" + small))
 	require.NoError(t, err)
 	assert.Equal(t, "o", w.Organisations[0].ID)
-	_, err = LoadWorld(strings.NewReader("\ufeff{"))
+	_, err = minutestest.LoadWorld(strings.NewReader("\ufeff{"))
 	require.EqualError(t, err, "world: the JSON value is not complete")
 }
 
@@ -128,7 +129,7 @@ func TestLoadWorld_NamesPathOfMistake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := LoadWorld(strings.NewReader(c.world))
+			_, err := minutestest.LoadWorld(strings.NewReader(c.world))
 			require.ErrorContains(t, err, c.want)
 			assert.NotContains(t, err.Error(), "\n", "one fault, one line")
 		})
@@ -137,14 +138,14 @@ func TestLoadWorld_NamesPathOfMistake(t *testing.T) {
 
 func TestLoadWorld_ReturnsReadErrors(t *testing.T) {
 	t.Parallel()
-	w, err := LoadWorld(io.MultiReader(strings.NewReader(`{"organisations":[{"id":"org_a"}]}`), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	w, err := minutestest.LoadWorld(io.MultiReader(strings.NewReader(`{"organisations":[{"id":"org_a"}]}`), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	assert.Zero(t, w)
 }
 
 func TestLoadWorld_NamesEveryMistake(t *testing.T) {
 	t.Parallel()
-	_, err := LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","credits":-1,"max_terms":-1}]}`))
+	_, err := minutestest.LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","credits":-1,"max_terms":-1}]}`))
 	require.ErrorContains(t, err, "credits: -1 is negative")
 	require.ErrorContains(t, err, "max_terms: -1 is negative")
 }
@@ -152,13 +153,36 @@ func TestLoadWorld_NamesEveryMistake(t *testing.T) {
 // Optional fields may be omitted, and the Server works.
 func TestWorld_NeedsOnlyIDs(t *testing.T) {
 	t.Parallel()
-	w, err := LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","members":[{"id":"emp_a"}],"integrations":[{"id":"int_a"}],
+	w, err := minutestest.LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","members":[{"id":"emp_a"}],"integrations":[{"id":"int_a"}],
 		"projects":[{"id":"prj_a"}],"templates":[{"id":"tpl_a"}],"max_terms":1,"vocabulary":[{"term":"x"}],"credits":0,"transcribe_seconds":0,"max_members":0,"keys":[{"secret":"k","member_id":"emp_a","scopes":[]}]}]}`))
 	require.NoError(t, err)
-	srv := NewServer(t, WithWorld(w))
+	srv := minutestest.NewServer(t, minutestest.WithWorld(w))
 	o, _ := srv.Organisation("o")
 	assert.Equal(t, "emp_a", o.Members[0].Name, "a member without a name goes by the id")
 	text, err := json.Marshal(o)
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"scopes":[]`, "no scope at all is not every scope")
+}
+
+func TestScript_JSONRoundTrip(t *testing.T) {
+	t.Parallel()
+	script := minutestest.Script{
+		Title: "Weekly", Outcome: "minutes_failed", Duration: 90 * time.Minute, Stages: minutestest.Stages{Write: time.Second}, Hold: "transcribing", ListedAfter: time.Minute,
+	}
+	const text = `{"title":"Weekly","outcome":"minutes_failed","stages":{"write":"1s"},"hold":"transcribing","duration":"1h30m0s","listed_after":"1m0s"}`
+	written, err := json.Marshal(script)
+	require.NoError(t, err)
+	assert.Equal(t, text, string(written))
+	var read minutestest.Script
+	require.NoError(t, json.Unmarshal(written, &read))
+	assert.Equal(t, script, read)
+	for text, want := range map[string]string{
+		`[]`:                          "script: the JSON value: a array does not fit here",
+		`{"title":1}`:                 "script: title: a number does not fit here",
+		`{"titel":"x"}`:               `script: unknown field "titel"`,
+		`{"stages":{"prepair":"1s"}}`: `script: stages: unknown field "prepair"`,
+		`{"duration":"soon"}`:         `script: "soon" is not a duration such as 20ms or 1m30s`,
+	} {
+		assert.EqualError(t, json.Unmarshal([]byte(text), &read), want, text)
+	}
 }

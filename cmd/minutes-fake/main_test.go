@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -287,10 +289,18 @@ func TestProcess_SurvivesAnUnreadPipeAndEndsAtHangUp(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	p := &program{t: t, env: variables(out)}
-	for range 2000 {
-		status, _ := p.api("GET /v1/usage")
-		require.Equal(t, http.StatusOK, status)
-	}
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.env["MINUTES_BASE_URL"], "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	const requests = 2000
+	go func() { // all at once, because one after the other takes longer
+		const get, end = "GET / HTTP/1.1\r\nHost: fake\r\n", "\r\n"
+		_, err := io.WriteString(conn, strings.Repeat(get+end, requests-1)+get+"Connection: close\r\n"+end)
+		assert.NoError(t, err)
+	}()
+	responses, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.Equal(t, requests, bytes.Count(responses, []byte("HTTP/1.1 401 Unauthorized")))
 	assert.Positive(t, p.control("GET /health")["log_lines_dropped"])
 	info, err := os.Stat(file)
 	require.NoError(t, err)

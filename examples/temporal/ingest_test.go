@@ -2,14 +2,10 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,99 +158,6 @@ func TestIDOf_DiffersByPath(t *testing.T) {
 	for _, name := range []string{"会議.mp3", "team meeting.mp3", strings.Repeat("x", 250) + ".mp3"} {
 		assert.Regexp(t, `^[A-Za-z0-9._-]{1,128}$`, idOf("/recordings/"+name))
 	}
-}
-
-// fleet is workers in a row, each until it is killed.
-type fleet struct {
-	mu      sync.Mutex
-	live    *activities
-	life    context.Context
-	kill    context.CancelFunc
-	recruit func() *activities
-	deaths  int // of activities
-}
-
-// next kills the worker there is, and there is another.
-func (f *fleet) next(ctx context.Context) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.kill != nil {
-		f.kill()
-	}
-	f.live = f.recruit()
-	f.life, f.kill = context.WithCancel(ctx)
-}
-
-func (f *fleet) Upload(ctx context.Context, j job) (uploaded, error) {
-	return do(ctx, f, func(ctx context.Context, a *activities) (uploaded, error) { return a.Upload(ctx, j) })
-}
-
-func (f *fleet) Wait(ctx context.Context, up uploaded) (string, error) {
-	return do(ctx, f, func(ctx context.Context, a *activities) (string, error) { return a.Wait(ctx, up) })
-}
-
-// do runs an activity with the current worker. If the worker was killed, the
-// result is lost.
-func do[T any](ctx context.Context, f *fleet, work func(context.Context, *activities) (T, error)) (T, error) {
-	f.mu.Lock()
-	worker, life := f.live, f.life
-	f.mu.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(life, cancel)()
-	out, err := work(ctx, worker)
-	if life.Err() == nil {
-		return out, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.deaths++
-	return *new(T), errors.New("the worker died")
-}
-
-// Workers that are killed twice, at any point of their work, come to one meeting
-// with one audio and its minutes for each recording, and no meeting is looked at
-// too soon.
-func TestIngest_SurvivesKilledWorkers(t *testing.T) {
-	t.Parallel()
-	const recordings = 200
-	j, dir := aRecording(t), t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, realistic())
-		workers := &fleet{recruit: func() *activities { return &activities{srv.Client(), dir} }}
-		workers.next(t.Context())
-		var all sync.WaitGroup
-		for i := range recordings {
-			// The response of storage takes a while, so a kill interrupts uploads.
-			srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Nth: i + 1}, minutestest.Delay(rand.N(10*time.Second)).AfterEffect()).Optional()
-			all.Go(func() {
-				time.Sleep(rand.N(5 * time.Minute))
-				_, err := run(workers, fmt.Sprintf("recording-%d", i), j, nil)
-				assert.NoError(t, err)
-			})
-		}
-		for range 2 {
-			time.Sleep(rand.N(5 * time.Minute))
-			workers.next(t.Context())
-		}
-		all.Wait()
-		t.Logf("%d activities died; %d uploads, %d looks, %d pages", workers.deaths,
-			len(srv.Requests(minutes.OpUpload)), len(srv.Requests(minutes.OpMeetingsGet)), len(srv.Requests(minutes.OpMeetingsList)))
-
-		meetings := 0
-		for m, err := range srv.Client().Meetings.All(t.Context(), nil) {
-			require.NoError(t, err)
-			meetings++
-			whole, _ := srv.Meeting(m.ID)
-			require.Equal(t, minutes.StatusMinutesReady, whole.Status)
-			assert.Equal(t, int64(5000), whole.Audio.Size)
-		}
-		assert.Equal(t, recordings, meetings)
-		files, err := os.ReadDir(dir)
-		require.NoError(t, err)
-		assert.Len(t, files, recordings)
-		assert.Empty(t, srv.Violations())
-	})
 }
 
 // A worker that is stopped leaves its work to others, at once.

@@ -97,8 +97,13 @@ var bubbleOf = regexp.MustCompile(`synctest bubble \d+`)
 // checkNothingRuns checks that the bubble has no goroutines except this one and the test's.
 func (c *chaos) checkNothingRuns() {
 	synctest.Wait()
-	buf := make([]byte, 64<<20)
-	stacks := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+	var buf []byte
+	n := 0
+	for size := 1 << 20; n == len(buf); size *= 2 { // all of them fit
+		buf = make([]byte, size)
+		n = runtime.Stack(buf, true)
+	}
+	stacks := strings.Split(string(buf[:n]), "\n\n")
 	own := bubbleOf.FindString(stacks[0])
 	for _, stack := range stacks[1:] {
 		head, _, _ := strings.Cut(stack, "\n")

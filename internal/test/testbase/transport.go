@@ -2,11 +2,9 @@ package testbase
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -66,46 +64,3 @@ func (b *Buffer) String() string {
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
-
-// PipeTo returns a dialer that starts a server behind a pipe for each connection, for
-// HTTP/1.1 and unencrypted HTTP/2. The context of its requests ends when the client closes
-// its end, even if the handler has not read the body.
-func PipeTo(h http.Handler) func(context.Context, string, string) (net.Conn, error) {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	return func(context.Context, string, string) (net.Conn, error) {
-		near, far := net.Pipe()
-		ctx, cancel := context.WithCancel(context.Background())
-		srv := &http.Server{Protocols: protocols, Handler: h, ErrorLog: log.New(io.Discard, "", 0), BaseContext: func(net.Listener) context.Context { return ctx }}
-		_ = srv.Serve(&single{conn: far})
-		return &closer{near, cancel}, nil
-	}
-}
-
-// closer calls closed when it is closed.
-type closer struct {
-	net.Conn
-	closed func()
-}
-
-func (c *closer) Close() error {
-	c.closed()
-	return c.Conn.Close()
-}
-
-// single accepts one connection, once.
-type single struct{ conn net.Conn }
-
-func (l *single) Accept() (net.Conn, error) {
-	if l.conn == nil {
-		return nil, io.EOF
-	}
-	conn := l.conn
-	l.conn = nil
-	return conn, nil
-}
-
-func (l *single) Close() error { return nil }
-
-func (l *single) Addr() net.Addr { return &net.TCPAddr{} }

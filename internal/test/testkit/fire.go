@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -113,4 +115,28 @@ func (l *Line) On(srv *minutestest.Server, opts ...minutes.Option) *minutes.Clie
 // Expired is a store's response to an expired URL.
 func Expired() minutestest.Fault {
 	return minutestest.Respond(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message><RequestId>r</RequestId></Error>")
+}
+
+// Identify returns the operation and the meeting of a request to the in-memory
+// service, or "" if the interface has none.
+func Identify(r *http.Request) (op minutes.Operation, meetingID string) {
+	path := strings.Split(r.URL.Path, "/")
+	if path[1] == "storage" {
+		return minutes.OpUpload, path[len(path)-1]
+	}
+	for _, row := range route.Table {
+		if r.Method != row.Method {
+			continue
+		}
+		if before, after, has := strings.Cut(row.Path, route.Param); has {
+			rest, begins := strings.CutPrefix(r.URL.Path, before)
+			id, ends := strings.CutSuffix(rest, after)
+			if begins && ends && !strings.Contains(id, "/") {
+				return minutes.Operation(row.Operation), id
+			}
+		} else if r.URL.Path == row.Path {
+			return minutes.Operation(row.Operation), ""
+		}
+	}
+	return "", ""
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -52,15 +52,6 @@ func UpTo(rnd *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(rnd.Int64N(int64(d))) + 1
 }
 
-// Generous returns a world with quota for any crowd.
-func Generous() minutestest.World {
-	w := minutestest.DefaultWorld()
-	w.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: time.Second, Write: time.Second}
-	w.Organisations[0].Credits = new(1 << 30)
-	w.Organisations[0].TranscribeSeconds = new(1 << 30)
-	return w
-}
-
 // Noise returns a recording without repetition, and its SHA-256.
 func Noise(n int) (minutes.Source, string) {
 	data := make([]byte, n)
@@ -76,6 +67,21 @@ func Waiting(t testing.TB, srv *minutestest.Server) string {
 	m, _, err := Client(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "To be heard", Date: "2026-11-20"})
 	require.NoError(t, err)
 	return m.ID
+}
+
+// WaitFor waits d for a meeting that does not end in that time. It returns the meeting
+// as last seen.
+func WaitFor(t testing.TB, c *minutes.Client, id string, d time.Duration, o *minutes.WaitOptions) *minutes.Meeting {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	_, err := c.Meetings.Wait(ctx, id, o)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	var wait *minutes.WaitError
+	if !assert.ErrorAs(t, err, &wait) {
+		return nil
+	}
+	return wait.Meeting
 }
 
 // RequireArrived requires that a meeting has the audio with this SHA-256.
@@ -97,24 +103,6 @@ func WAV(seconds int) minutes.Source {
 		data[at], data[at+1], data[at+2], data[at+3] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
 	}
 	return minutes.FromReaderAt(bytes.NewReader(data), int64(len(data)), "audio/wav")
-}
-
-// Crowd creates n meetings. It returns every stride-th id, in the order of creation:
-// these meetings have audio and end at a random time. Nobody uploads to the others.
-func Crowd(t testing.TB, srv *minutestest.Server, n, stride int, within time.Duration) []string {
-	t.Helper()
-	c := srv.Client(minutes.WithHTTPClient(Direct(srv)), minutes.WithRateLimit(0, 0))
-	var ids []string
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for i := 0; i < n; i += stride {
-		title := fmt.Sprint("meeting ", i)
-		srv.Script(minutestest.Script{Title: title, Stages: minutestest.Stages{Prepare: UpTo(rnd, within)}})
-		ids = append(ids, Uploaded(t, c, title).ID)
-		if between := min(stride, n-i) - 1; between > 0 {
-			srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "another", Status: minutes.StatusCreated, Count: between})
-		}
-	}
-	return ids
 }
 
 // Direct returns an HTTP client that calls a Server without a connection, in a tenth of

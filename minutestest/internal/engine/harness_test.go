@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
@@ -57,30 +58,30 @@ func globex() world.Organisation {
 // rig is a service under test, spoken to through its handler.
 type rig struct {
 	t testing.TB
-	*Service
+	*engine.Service
 }
 
-func newRig(t testing.TB, change ...func(*Config)) *rig {
+func newRig(t testing.TB, change ...func(*engine.Config)) *rig {
 	t.Helper()
-	cfg := Config{World: world.World{Stages: world.Stages{Prepare: 1, Transcribe: 1, Write: 1}, Organisations: []world.Organisation{acme(), globex()}}}
+	cfg := engine.Config{World: world.World{Stages: world.Stages{Prepare: 1, Transcribe: 1, Write: 1}, Organisations: []world.Organisation{acme(), globex()}}}
 	for _, f := range change {
 		f(&cfg)
 	}
-	s, err := New(cfg)
+	s, err := engine.New(cfg)
 	require.NoError(t, err)
 	return &rig{t, s}
 }
 
 // withAcme changes the organisation most tests use.
-func withAcme(f func(*world.Organisation)) func(*Config) {
-	return func(cfg *Config) { f(&cfg.World.Organisations[0]) }
+func withAcme(f func(*world.Organisation)) func(*engine.Config) {
+	return func(cfg *engine.Config) { f(&cfg.World.Organisations[0]) }
 }
 
 // response is a response, with what else the engine reports.
 type response struct {
 	t testing.TB
 	*httptest.ResponseRecorder
-	x Response
+	x engine.Response
 }
 
 // do sends one request. what is method and target, as in "GET /v1/meetings"; key "" sends none.

@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"fmt"
@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 var stages = world.Stages{Prepare: 10 * time.Second, Transcribe: 20 * time.Second, Write: 30 * time.Second}
 
-func staged(cfg *Config) { cfg.World.Stages = stages }
+func staged(cfg *engine.Config) { cfg.World.Stages = stages }
 
 func (s *rig) usage() string {
 	s.t.Helper()

@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 // TestMeetingJSON pins section 2.1 to the letter.
@@ -213,7 +215,7 @@ func TestPatch(t *testing.T) {
 // The lock of section 3 and its position in the order.
 func TestParticipants(t *testing.T) {
 	t.Parallel()
-	s := newRig(t, func(cfg *Config) { cfg.World.Stages.Prepare = time.Hour })
+	s := newRig(t, func(cfg *engine.Config) { cfg.World.Stages.Prepare = time.Hour })
 	id := s.create("ci", "")
 	at := "PUT /v1/meetings/" + id + "/participants"
 	for _, body := range []string{`{}`, `{"participant_ids":null}`, `{"participant_ids":[1]}`, `{"participant_ids":{}}`} {

@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"encoding/binary"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
@@ -120,7 +121,7 @@ func TestSeed_RepeatsIDsAndCursors(t *testing.T) {
 	t.Parallel()
 	signature := regexp.MustCompile(`(X-Amz-Date|X-Amz-Credential|X-Amz-Signature)=[^&]*`)
 	run := func(seed uint64, errors int) (shown []string) {
-		s := newRig(t, func(cfg *Config) { cfg.Seed = seed })
+		s := newRig(t, func(cfg *engine.Config) { cfg.Seed = seed })
 		for range errors {
 			s.do("nobody", "GET /v1/usage", "").is(401, "UNAUTHENTICATED")
 		}

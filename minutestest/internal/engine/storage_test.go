@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"crypto/sha256"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
@@ -36,7 +37,7 @@ func TestUploadURL(t *testing.T) {
 		require.True(t, strings.HasPrefix(u.Path, "/storage/"))
 		require.Equal(t, "created", string(r.x.MeetingStatus))
 	}
-	s = newRig(t, func(cfg *Config) { cfg.Storage = map[string]string{"example.com": "https://store.test:8443"} })
+	s = newRig(t, func(cfg *engine.Config) { cfg.Storage = map[string]string{"example.com": "https://store.test:8443"} })
 	require.True(t, strings.HasPrefix(s.presigned("ci", s.create("ci", ""), "audio/wav"), "https://store.test:8443/storage/"))
 }
 
@@ -44,7 +45,7 @@ func TestUploadURL(t *testing.T) {
 func TestStorage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newRig(t, func(cfg *Config) { cfg.KeepAudio, cfg.World.Stages.Prepare = true, time.Hour })
+		s := newRig(t, func(cfg *engine.Config) { cfg.KeepAudio, cfg.World.Stages.Prepare = true, time.Hour })
 		id := s.create("ci", `"external_id":"e"`)
 		const ct = `audio/wav; x="y"`
 		target := s.presigned("ci", id, `audio/wav; x=\"y\"`)

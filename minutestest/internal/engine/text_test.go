@@ -1,4 +1,4 @@
-package engine
+package engine_test
 
 import (
 	"encoding/xml"
@@ -172,16 +172,21 @@ func TestMinutes_FollowScript(t *testing.T) {
 	assert.Contains(t, markdown, "- **Gone:** I agree.\n- **Speaker 8:** Me too: yes.\n- **Somebody:** He left.\n")
 }
 
-func TestCorrect(t *testing.T) {
+// The transcript has the vocabulary's spelling, the longest variant first.
+func TestTranscript_IsCorrected(t *testing.T) {
 	t.Parallel()
-	terms := []minutes.VocabularyEntry{
-		{Term: "Barrel", Variants: []minutes.VocabularyVariant{{Text: "cooper"}}}, {Term: "Kubernetes", Variants: []minutes.VocabularyVariant{{Text: "cooper netties"}}},
-		{Term: "C++", Variants: []minutes.VocabularyVariant{{Text: "c plus plus"}, {Text: "++"}}}, {Term: "Ärger", Variants: []minutes.VocabularyVariant{{Text: "ärger"}}},
-	}
+	s := newRig(t, withAcme(func(o *world.Organisation) {
+		o.Vocabulary = []minutes.VocabularyEntry{
+			{Term: "Barrel", Variants: []minutes.VocabularyVariant{{Text: "cooper"}}}, {Term: "Kubernetes", Variants: []minutes.VocabularyVariant{{Text: "cooper netties"}}},
+			{Term: "C++", Variants: []minutes.VocabularyVariant{{Text: "c plus plus"}, {Text: "++"}}}, {Term: "Ärger", Variants: []minutes.VocabularyVariant{{Text: "ärger"}}},
+		}
+	}))
 	for in, want := range map[string]string{
 		"Cooper Netties and cooper": "Kubernetes and Barrel", "supercooper coopers": "supercooper coopers", "COOPER.": "Barrel.",
-		"c plus plus, x++": "C++, xC++", "ÄRGER": "Ärger", "": "",
+		"c plus plus, x++": "C++, xC++", "ÄRGER": "Ärger",
 	} {
-		assert.Equal(t, want, correct(in, terms), in)
+		require.NoError(t, s.Script(world.Script{Transcript: in}))
+		text, _, _ := s.said("")
+		assert.Equal(t, want, text, in)
 	}
 }

@@ -1,6 +1,7 @@
-package docs_test
+package minutes_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,36 +58,42 @@ var (
 // others as the body of a function. Names that a snippet leaves unused are no mistake.
 func TestSnippets_Compile(t *testing.T) {
 	t.Parallel()
-	unused := regexp.MustCompile(`declared and not used|imported and not used|^#`)
-	texts, err := filepath.Glob("*.md")
+	texts, err := filepath.Glob("docs/*.md")
 	require.NoError(t, err)
-	snippets := 0
-	for _, text := range append(texts, "../README.md", "../llms.txt") {
-		t.Run(text, func(t *testing.T) {
-			together := []string{prelude}
-			for n, code := range blocks(t, text, "go") {
-				snippets++
-				switch {
-				case strings.HasPrefix(code, "package "):
-					path := filepath.Join(t.TempDir(), fmt.Sprintf("program%d_test.go", n))
-					require.NoError(t, os.WriteFile(path, []byte(code), 0o600))
-					out, err := exec.CommandContext(t.Context(), "go", "vet", path).CombinedOutput() // as part of this module
-					assert.NoError(t, err, string(out))
-				case strings.HasPrefix(code, "func "):
-					together = append(together, code)
-				default:
-					together = append(together, fmt.Sprintf("func _() error {\n%s\nreturn nil\n}\n", code))
-				}
-			}
-			path := filepath.Join(t.TempDir(), "snippets.go")
-			require.NoError(t, os.WriteFile(path, []byte(strings.Join(together, "\n")), 0o600))
-			out, _ := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-o", os.DevNull, path).CombinedOutput()
-			for line := range strings.Lines(string(out)) {
-				assert.Regexp(t, unused, line)
-			}
-		})
+	var found []string
+	for _, text := range append(texts, "README.md", "llms.txt") {
+		found = append(found, blocks(t, text, "go")...)
 	}
-	assert.Greater(t, snippets, 15)
+	assert.Greater(t, len(found), 15)
+
+	// An overlay makes them packages of this module, so one command compiles them all.
+	dir, together := t.TempDir(), prelude
+	overlay := map[string]string{}
+	add := func(pkg, code string) {
+		file := filepath.Join(dir, pkg+".go")
+		require.NoError(t, os.WriteFile(file, []byte(code), 0o600))
+		overlay[filepath.Join("docs", "snippets", pkg, "snippet.go")] = file
+	}
+	for n, code := range found {
+		switch {
+		case strings.HasPrefix(code, "package "): // that of a program gets another name, and is not linked
+			add(fmt.Sprint("program", n), strings.Replace(code, "package main\n", "package program\n", 1))
+		case strings.HasPrefix(code, "func "):
+			together += code
+		default:
+			together += fmt.Sprintf("func _() error {\n%s\nreturn nil\n}\n", code)
+		}
+	}
+	add("together", together)
+	replace, err := json.Marshal(map[string]any{"Replace": overlay})
+	require.NoError(t, err)
+	file := filepath.Join(dir, "overlay.json")
+	require.NoError(t, os.WriteFile(file, replace, 0o600))
+	out, _ := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-overlay", file, "./docs/snippets/...").CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		assert.Regexp(t, `declared and not used|imported and not used|^#`, line)
+	}
+	assert.Contains(t, string(out), "declared and not used", "the command compiled the snippets")
 }
 
 // Links in the texts lead to a file or a directory, and to a heading in it.
@@ -94,7 +101,7 @@ func TestLinks_HaveTargets(t *testing.T) {
 	t.Parallel()
 	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
-	for _, pattern := range []string{"../*.md", "../llms.txt", "*.md", "../cmd/*/*.md", "../examples/*/*.md", "../.github/*.md"} {
+	for _, pattern := range []string{"*.md", "llms.txt", "docs/*.md", "cmd/*/*.md", "examples/*/*.md", ".github/*.md"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, files, pattern)

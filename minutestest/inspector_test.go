@@ -1,14 +1,17 @@
-package inspector_test
+package minutestest_test
 
 import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -119,34 +122,14 @@ func reported(t *testing.T, s *minutestest.Server) (text string, state news, det
 	return page.String(), state, details
 }
 
-func create(t *testing.T, client *minutes.Client, title string) string {
-	t.Helper()
-	m, _, err := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-21"})
-	require.NoError(t, err)
-	return m.ID
-}
-
-func upload(t *testing.T, client *minutes.Client, title, audio string) string {
-	t.Helper()
-	id := create(t, client, title)
-	require.NoError(t, client.Meetings.Upload(t.Context(), id, minutes.FromReader(strings.NewReader(audio), "audio/mpeg"), nil))
-	return id
-}
-
-// slow is a Server whose meetings take a second for each stage.
-func slow() *minutestest.Server {
-	w := minutestest.DefaultWorld()
-	w.Stages = minutestest.Stages{Prepare: time.Second, Transcribe: time.Second, Write: time.Second}
-	return minutestest.New(minutestest.WithWorld(w))
-}
-
 // A watcher gets the whole state first, and then each change soon and once.
 func TestEvents_StreamNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := slow()
-		client := s.Client()
-		id := create(t, client, "Before")
+		s := unjudged(t)
+		s.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: time.Second, Transcribe: time.Second, Write: time.Second}})
+		c := callerOf(s)
+		id := c.create(t, "Before")
 		w := watch(t, s)
 		kind, all := w.next()
 		assert.Equal(t, "state", kind)
@@ -158,8 +141,7 @@ func TestEvents_StreamNews(t *testing.T) {
 		time.Sleep(time.Minute)
 		begun := time.Now()
 		for seq := 2; seq <= 3; seq++ {
-			_, err := client.Meetings.Get(t.Context(), id)
-			require.NoError(t, err)
+			c.status(t, id)
 			kind, what := w.next()
 			assert.Equal(t, "news", kind)
 			assert.Empty(t, what.Meetings, "it has not changed")
@@ -170,7 +152,7 @@ func TestEvents_StreamNews(t *testing.T) {
 		assert.LessOrEqual(t, time.Since(begun), 100*time.Millisecond)
 
 		// The clock moves a meeting on without a request.
-		upload(t, client, "Going", "audio")
+		c.upload(t, "Going", "audio")
 		var what news
 		for _, want := range []minutes.Status{"audio_uploaded", "transcribing", "generating_minutes", "minutes_ready"} {
 			for what.Meetings == nil || what.Meetings[0].Status != want {
@@ -186,7 +168,7 @@ func TestEvents_StreamNews(t *testing.T) {
 func TestInspector_ServesPage(t *testing.T) {
 	t.Parallel()
 	s := minutestest.NewServer(t)
-	id := create(t, s.Client(), "Weekly")
+	id := callerOf(s).create(t, "Weekly")
 	s.Inject(minutestest.Match{Key: s.Key()}, minutestest.RateLimit("")).Optional()
 	for path, want := range map[string]struct {
 		status int
@@ -208,15 +190,13 @@ func TestInspector_ServesPage(t *testing.T) {
 func TestReport_ShowsEverything(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := minutestest.New()
-		defer s.Close()
-		client := s.Client()
+		s := unjudged(t)
+		c := callerOf(s)
 		s.Inject(minutestest.Match{Operation: minutes.OpMeetingsUpdate, Key: s.Key()}, minutestest.Reset())
 		const hostile = "</script><script>alert(1)</script><!--"
-		id := create(t, client, hostile)
+		id := c.create(t, hostile)
 		for range 2 {
-			_, err := client.Meetings.Get(t.Context(), id)
-			require.NoError(t, err)
+			c.status(t, id)
 			time.Sleep(12 * time.Second)
 		}
 		text, state, details := reported(t, s)
@@ -243,14 +223,13 @@ func TestReport_ShowsEverything(t *testing.T) {
 func TestActions_AreInOrderOfRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := minutestest.New()
-		defer s.Close()
+		s := unjudged(t)
 		s.Script(
 			minutestest.Script{Title: "Weekly", Hold: minutes.StatusAudioUploaded, Transcript: "spk_0: Hello."},
 			minutestest.Script{ExternalID: "x", Outcome: minutes.StatusMinutesFailed, Stages: minutestest.Stages{Prepare: time.Second}, Markdown: "# M"},
 			minutestest.Script{Title: strings.Repeat("long", 1000)},
 		)
-		id := upload(t, s.Client(), "Weekly", "audio")
+		id := callerOf(s).upload(t, "Weekly", "audio")
 		require.True(t, s.Release(id))
 		s.Advance(id, minutes.StatusMinutesReady)
 		s.Update("org_acme", func(o *minutestest.Organisation) {
@@ -281,24 +260,23 @@ func TestNews_SayWhyMeetingFailed(t *testing.T) {
 	t.Parallel()
 	for reason, tc := range map[string]struct {
 		prepare func(*minutestest.Server)
-		audio   string
 		status  minutes.Status
 	}{
-		"A script set this outcome.": {func(s *minutestest.Server) { s.Script(minutestest.Script{Outcome: minutes.StatusTranscriptionFailed}) }, "audio", minutes.StatusTranscriptionFailed},
+		"A script set this outcome.": {func(s *minutestest.Server) { s.Script(minutestest.Script{Outcome: minutes.StatusTranscriptionFailed}) }, minutes.StatusTranscriptionFailed},
 		"Transcription takes 1 s of quota. The organisation had less left when the audio arrived.": {func(s *minutestest.Server) {
 			s.Update("org_acme", func(o *minutestest.Organisation) { o.TranscribeSeconds = new(0) })
-		}, "audio", minutes.StatusTranscribeBlocked},
+		}, minutes.StatusTranscribeBlocked},
 		"The organisation had no credit left.": {func(s *minutestest.Server) {
 			s.Update("org_acme", func(o *minutestest.Organisation) { o.Credits = new(0) })
-		}, "audio", minutes.StatusMinutesFailed},
-		"": {func(*minutestest.Server) {}, "audio", minutes.StatusMinutesReady},
+		}, minutes.StatusMinutesFailed},
+		"": {func(*minutestest.Server) {}, minutes.StatusMinutesReady},
 	} {
 		t.Run(string(tc.status), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := minutestest.NewServer(t)
 				tc.prepare(s)
-				s.Advance(upload(t, s.Client(), "Weekly", tc.audio), minutes.StatusMinutesReady)
+				s.Advance(callerOf(s).upload(t, "Weekly", "audio"), minutes.StatusMinutesReady)
 				_, state, _ := reported(t, s)
 				require.Len(t, state.Meetings, 1)
 				assert.Equal(t, tc.status, state.Meetings[0].Status)
@@ -306,4 +284,28 @@ func TestNews_SayWhyMeetingFailed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The page runs nothing but what it is made of, and that turns no text into markup.
+func TestInspector_HasAContentSecurityPolicy(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	minutestest.NewServer(t).Inspector().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	policy, page := w.Header().Get("Content-Security-Policy"), w.Body.String()
+	assert.NotContains(t, page, "{{")
+	for what, expression := range map[string]string{"script": `(?s)<script>(.*?)</script>`, "style": `(?s)<style>(.*?)</style>`} {
+		found := regexp.MustCompile(expression).FindAllStringSubmatch(page, -1)
+		require.Len(t, found, 1)
+		sum := sha256.Sum256([]byte(found[0][1]))
+		assert.Contains(t, policy, what+"-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
+	}
+	for _, part := range []string{"default-src 'none'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"} {
+		assert.Contains(t, policy, part)
+	}
+	assert.NotContains(t, policy, "unsafe")
+	assert.Contains(t, page, `content="`+strings.TrimSuffix(policy, "; frame-ancestors 'none'")+`"`, "a report has it, too")
+	assert.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+	assert.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+	assert.NotRegexp(t, `innerHTML|outerHTML|insertAdjacent|document\.write|DOMParser|\beval\b|new Function|javascript:|https?://[^w]`, page)
+	assert.NotRegexp(t, `<[^>]* (on[a-z]+|style|src)=`, page)
 }
