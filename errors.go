@@ -380,7 +380,7 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	default:
 		e.Message = "the response is not the service's error envelope"
 		if err != nil {
-			e.Message += ": " + c.Mask.Text(c.describeBody(r, err))
+			e.Message += ": " + c.describeBody(r, err)
 		}
 		if r.Status == http.StatusNotFound {
 			e.Message += "; check the base URL"

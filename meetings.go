@@ -54,7 +54,12 @@ type Meeting struct {
 	UpdatedAt       UnixTime   `json:"updated_at"` // time of the last change
 }
 
-func (m *Meeting) missing(fields) string {
+// missing also masks the status, because errors quote it.
+func (m *Meeting) missing(r received) string {
+	if m == nil {
+		return "id"
+	}
+	m.Status = Status(r.mask.Text(string(m.Status)))
 	return cmp.Or(lacks("id", m.ID == ""), lacks("status", m.Status == ""))
 }
 
@@ -142,7 +147,7 @@ type MeetingPage struct {
 	NextCursor string     `json:"next_cursor,omitempty"` // for MeetingListParams.Cursor; empty on the last page
 }
 
-func (p *MeetingPage) missing(sent fields) string { return missingList("meetings", &p.Meetings, sent) }
+func (p *MeetingPage) missing(r received) string { return missingList("meetings", p.Meetings, r) }
 
 // Minutes are the text that the service writes about a meeting (section 2.6).
 type Minutes struct {
@@ -151,8 +156,8 @@ type Minutes struct {
 	Content    string `json:"content"`     // the text
 }
 
-func (m *Minutes) missing(sent fields) string {
-	return cmp.Or(lacks("format", m.Format == ""), lacks("content", m.Content == "" && !sent.has("content", false)))
+func (m *Minutes) missing(r received) string {
+	return cmp.Or(lacks("format", m.Format == ""), lacks("content", m.Content == "" && !r.has("content", false)))
 }
 
 // Format selects how minutes are written (section 2.6).
@@ -169,8 +174,8 @@ type Transcript struct {
 	Text string `json:"transcript"` // plain text with a label, such as spk_0, before each turn
 }
 
-func (t *Transcript) missing(sent fields) string {
-	return lacks("transcript", t.Text == "" && !sent.has("transcript", false))
+func (t *Transcript) missing(r received) string {
+	return lacks("transcript", t.Text == "" && !r.has("transcript", false))
 }
 
 // Turn is what one speaker says, up to the next label.
@@ -210,7 +215,9 @@ type UploadTarget struct {
 	Method    string       `json:"method"`     // always PUT
 }
 
-func (t *UploadTarget) missing(fields) string { return lacks("upload_url", t.UploadURL.Reveal() == "") }
+func (t *UploadTarget) missing(received) string {
+	return lacks("upload_url", t.UploadURL.Reveal() == "")
+}
 
 // PresignedURL is a URL whose query is a credential, so everyone who has the whole URL can upload. To keep
 // it out of logs, the packages fmt and slog show it without its query, and encoding/json refuses to write

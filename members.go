@@ -70,6 +70,6 @@ func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams)
 	return do[Member](ctx, s.core, rest.Request{Operation: route.MembersCreate, Body: params})
 }
 
-func (v *Member) missing(fields) string { return lacks("id", v.ID == "") }
+func (v *Member) missing(received) string { return lacks("id", v == nil || v.ID == "") }
 
-func (l *memberList) missing(sent fields) string { return missingList("members", &l.Members, sent) }
+func (l *memberList) missing(r received) string { return missingList("members", l.Members, r) }

@@ -51,6 +51,6 @@ func (s *ProjectsService) Create(ctx context.Context, params *ProjectCreateParam
 	return do[Project](ctx, s.core, rest.Request{Operation: route.ProjectsCreate, Body: cmp.Or(params, new(ProjectCreateParams))})
 }
 
-func (v *Project) missing(fields) string { return lacks("id", v.ID == "") }
+func (v *Project) missing(received) string { return lacks("id", v == nil || v.ID == "") }
 
-func (l *projectList) missing(sent fields) string { return missingList("projects", &l.Projects, sent) }
+func (l *projectList) missing(r received) string { return missingList("projects", l.Projects, r) }

@@ -37,8 +37,6 @@ func (s *TemplatesService) List(ctx context.Context) ([]*Template, error) {
 	return list.Templates, nil
 }
 
-func (v *Template) missing(fields) string { return lacks("id", v.ID == "") }
+func (v *Template) missing(received) string { return lacks("id", v == nil || v.ID == "") }
 
-func (l *templateList) missing(sent fields) string {
-	return missingList("templates", &l.Templates, sent)
-}
+func (l *templateList) missing(r received) string { return missingList("templates", l.Templates, r) }
