@@ -122,17 +122,16 @@ func (e *Error) text(request, idName string) string {
 	if e.Err != nil {
 		cause = unprefixedError{e.Err}.Error()
 	}
-	text := []string{"minutes: " + request}
+	text := "minutes: " + request
 	for _, part := range []string{code, message, after, cause} {
 		if part = strings.TrimSpace(part); part != "" {
-			text = append(text, singleLine(part))
+			text += ": " + singleLine(part)
 		}
 	}
-	id := ""
 	if e.RequestID != "" {
-		id = " (" + idName + " " + singleLine(e.RequestID) + ")"
+		text += " (" + idName + " " + singleLine(e.RequestID) + ")"
 	}
-	return strings.Join(text, ": ") + id
+	return text
 }
 
 // unprefixedError removes the prefix "minutes: " from the text of an error and of the errors it wraps.
@@ -214,13 +213,12 @@ var failureReasons = map[Status]string{
 
 // Error names the meeting and its status, and says how to try again.
 func (e *MeetingFailedError) Error() string {
-	m := cmp.Or(e.Meeting, new(Meeting))
-	action := "create a new meeting"
+	m, action := cmp.Or(e.Meeting, new(Meeting)), "create a new meeting"
 	if m.ExternalID != "" { // a second meeting cannot have the same ExternalID
 		action = "delete the meeting and create it again"
 	}
-	meeting := strings.TrimSpace("minutes: meeting " + singleLine(cmp.Or(e.MeetingID, m.ID)))
-	return meeting + " ended as " + singleLine(string(e.Status)) + ": " + failureReasons[e.Status] + action
+	id, status := singleLine(cmp.Or(e.MeetingID, m.ID)), singleLine(string(e.Status))
+	return "minutes: meeting " + id + " ended as " + status + ": " + failureReasons[e.Status] + action
 }
 
 // WaitError reports a wait that ended without a result. Either ctx is done, the meeting is gone or has no
@@ -345,7 +343,7 @@ func KeyRejected(err error) bool {
 func (c *core) newError(r *rest.Response, err error) *Error {
 	e := c.requestError(r, "")
 	e.RetryAfter, e.Err = r.RetryAfter, err
-	if (r.Status != 0 || err == nil) && r.Status/100 != 2 { // an incomplete 2xx has no envelope
+	if r.Status != 0 && r.Status/100 != 2 { // an incomplete 2xx has no envelope
 		c.readEnvelope(e, r)
 	}
 	if row, ok := route.Of(r.Request.Operation); ok && e.Code == ErrInsufficientScope {
@@ -381,9 +379,6 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 		e.Message = "the response is not the service's error envelope"
 		if err != nil {
 			e.Message += ": " + c.describeBody(r, err)
-		}
-		if r.Status == http.StatusNotFound {
-			e.Message += "; check the base URL"
 		}
 	}
 	e.RequestID = cmp.Or(env.Error.RequestID, e.RequestID)
