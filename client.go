@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,7 +96,6 @@ func parseBaseURL(name, base string) (*url.URL, error) {
 		checkThat(name, u.User == nil && !strings.ContainsAny(base, "?#"), "must not contain credentials, a query or a fragment"),
 		checkThat(name, err == nil && port > 0, "has an invalid port"),
 		checkThat(name, u.Scheme == "https" || isLoopback(u.Hostname()), "must use https, because the host is not loopback"),
-		checkThat(name, !strings.ContainsFunc(u.Path, unicode.IsControl), "contains a control character"),
 		checkThat(name, u.Path != "/v1", "must not end with /v1, because the Client adds it"),
 	)
 }
@@ -235,19 +235,16 @@ func (c *core) checkID(param, id string) error {
 	return nil
 }
 
-// pathProblem returns why path cannot be sent unchanged or would lead to another path, or "".
-func pathProblem(path string) string {
-	u, err := url.Parse(path)
+// pathProblem returns why a path cannot be sent unchanged or would lead to another path, or "".
+func pathProblem(escaped string) string {
+	u, err := url.Parse(escaped)
 	switch {
-	case !strings.HasPrefix(path, "/"):
+	case !strings.HasPrefix(escaped, "/"):
 		return "must begin with a slash"
-	case err != nil || u.EscapedPath() != path || strings.ContainsFunc(u.Path, unicode.IsControl):
+	case err != nil || u.EscapedPath() != escaped || strings.ContainsFunc(u.Path, unicode.IsControl):
 		return "must be escaped, and must not contain a query, a fragment or a control character"
-	}
-	for segment := range strings.SplitSeq(strings.TrimSuffix(path[1:], "/"), "/") {
-		if unescaped, _ := url.PathUnescape(segment); unescaped == "" || unescaped == "." || unescaped == ".." {
-			return "must not contain empty or relative segments"
-		}
+	case path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/"):
+		return "must not contain empty or relative segments"
 	}
 	return ""
 }

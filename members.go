@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
@@ -51,10 +52,7 @@ type memberList struct {
 // List returns the organisation's human members, without integrations, and needs the scope employees:read.
 func (s *MembersService) List(ctx context.Context) ([]*Member, error) {
 	list, err := do[memberList](ctx, s.core, rest.Request{Operation: route.MembersList})
-	if err != nil {
-		return nil, err
-	}
-	return list.Members, nil
+	return cmp.Or(list, new(memberList)).Members, err
 }
 
 // Create adds a member without an account, which costs no licence and sends nobody a message, and needs the

@@ -31,10 +31,7 @@ type projectList struct {
 // you may need [WithRoute].
 func (s *ProjectsService) List(ctx context.Context) ([]*Project, error) {
 	list, err := do[projectList](ctx, s.core, rest.Request{Operation: route.ProjectsList})
-	if err != nil {
-		return nil, err
-	}
-	return list.Projects, nil
+	return cmp.Or(list, new(projectList)).Projects, err
 }
 
 // ProjectCreateParams describes a project for Create.

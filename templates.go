@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
@@ -31,10 +32,7 @@ type templateList struct {
 // and the scope meetings:read are assumed, so you may need [WithRoute].
 func (s *TemplatesService) List(ctx context.Context) ([]*Template, error) {
 	list, err := do[templateList](ctx, s.core, rest.Request{Operation: route.TemplatesList})
-	if err != nil {
-		return nil, err
-	}
-	return list.Templates, nil
+	return cmp.Or(list, new(templateList)).Templates, err
 }
 
 func (v *Template) missing(received) string { return lacks("id", v == nil || v.ID == "") }
