@@ -181,12 +181,9 @@ type ParamError struct {
 // These errors describe a recording that cannot be uploaded. They are not codes of the service, and are
 // inside a *ParamError, so compare with [errors.Is].
 var (
-	// ErrRecordingEmpty: the recording has no bytes.
-	ErrRecordingEmpty = errors.New("the recording is empty")
-	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
+	ErrRecordingEmpty    = errors.New("the recording is empty")
 	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, and the service rejects most over one gigabyte")
-	// ErrRecordingFormat: neither you nor the recording says which format it has, so pass its content type.
-	ErrRecordingFormat = errors.New("the recording is in no known audio or video format; if it is one, pass its content type")
+	ErrRecordingFormat   = errors.New("the recording is in no known audio or video format; if it is one, pass its content type to FromReader or FromReaderAt")
 )
 
 // Error returns the parameter and the reason, but not the value, which may be a secret.

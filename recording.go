@@ -62,12 +62,8 @@ func checkSize(param string, size int64) error {
 
 func checkContentType(param, contentType string) error {
 	kind, _, err := mime.ParseMediaType(contentType)
-	spaced := strings.TrimSpace(contentType) != contentType // a header loses the space, which breaks the signature
-	return cmp.Or(
-		checkThat(param, contentType != "", "must not be empty"),
-		checkThat(param, err == nil && !spaced && strings.Contains(kind, "/"), "is not a MIME type"),
-		checkThat(param, !strings.ContainsFunc(contentType, unicode.IsControl), "contains a control character"),
-	)
+	unchanged := strings.TrimSpace(contentType) == contentType && !strings.ContainsFunc(contentType, unicode.IsControl) // by a header
+	return checkThat(param, err == nil && unchanged && strings.Contains(kind, "/"), "is not a MIME type")
 }
 
 // FromFile returns a Source for a file, and finds the content type from its content and extension.
@@ -101,15 +97,10 @@ func FromFile(path string) Source {
 
 // fileError adds the name of the file to a ParamError.
 func fileError(path string, err error) error {
-	bad, ok := err.(*ParamError)
-	if !ok {
-		return err
+	if bad, ok := err.(*ParamError); ok {
+		bad.Reason = strconv.Quote(path) + ": " + bad.Reason
 	}
-	reason := strconv.Quote(path) + ": " + bad.Reason
-	if errors.Is(bad, ErrRecordingFormat) {
-		reason += " to FromReader, with the opened file"
-	}
-	return &ParamError{Param: bad.Param, Reason: reason, Err: bad.Err}
+	return err
 }
 
 // FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client does not
