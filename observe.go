@@ -90,9 +90,7 @@ func (c *core) observe(ctx context.Context, a Attempt) {
 // logAttempts returns the observer of [WithLogger].
 func logAttempts(l *slog.Logger) func(context.Context, Attempt) {
 	return func(ctx context.Context, a Attempt) {
-		if l.Enabled(ctx, slog.LevelDebug) {
-			l.LogAttrs(ctx, slog.LevelDebug, "minutes: attempt of a request", attrsOf(a)...)
-		}
+		l.LogAttrs(ctx, slog.LevelDebug, "minutes: attempt of a request", attrsOf(a)...)
 		if a.Pause > 0 {
 			l.LogAttrs(ctx, slog.LevelInfo, "minutes: a 429 pauses all requests",
 				slog.String("operation", string(a.Operation)), slog.Duration("for", a.Pause))
@@ -124,8 +122,8 @@ func attrsOf(a Attempt) []slog.Attr {
 // logTrouble logs that the poller's requests begin to fail, and that they work again.
 func (c *core) logTrouble(err error) {
 	if err == nil {
-		c.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: requests of waits succeed again")
+		c.log.Warn("minutes: requests of waits succeed again")
 		return
 	}
-	c.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: requests of waits fail, and the waits continue", slog.String("error", singleLine(err.Error())))
+	c.log.Warn("minutes: requests of waits fail, and the waits continue", "error", singleLine(err.Error()))
 }
