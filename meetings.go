@@ -339,8 +339,6 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 }
 
 // FindByExternalID returns the meeting whose ExternalID is externalID, and needs the scope meetings:read.
-// It sends externalID unchanged, and accepts a meeting whose ExternalID equals externalID, or equals
-// externalID without surrounding white space, because the service may trim what it stores (assumed).
 //
 // Errors: [ErrInvalidExternalID], [ErrNotFound] (no such meeting that the key can see; its StatusCode is 0,
 // because the service sent a 200 with a list).
@@ -356,8 +354,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 		return nil, err
 	}
 	for _, m := range page.Meetings {
-		// A service without this filter lists other meetings.
-		if m.ExternalID == externalID || m.ExternalID == strings.TrimSpace(externalID) {
+		if m.ExternalID == externalID { // a service without this filter lists other meetings
 			c.record(m, asked)
 			return m, nil
 		}
