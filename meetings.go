@@ -236,15 +236,14 @@ func (u PresignedURL) Reveal() string {
 
 // Format prints the URL without its query, for every verb.
 func (u PresignedURL) Format(f fmt.State, _ rune) {
-	parsed, err := url.Parse(u.Reveal())
-	switch {
-	case u.Reveal() == "":
-	case err != nil:
-		_, _ = io.WriteString(f, "?***")
-	default:
-		shown := &url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path, RawPath: parsed.RawPath}
-		_, _ = io.WriteString(f, shown.String()+"?***")
+	shown := ""
+	if whole, err := url.Parse(u.Reveal()); err == nil {
+		shown = (&url.URL{Scheme: whole.Scheme, Host: whole.Host, Path: whole.Path, RawPath: whole.RawPath}).String()
 	}
+	if u.Reveal() != "" {
+		shown += "?***"
+	}
+	_, _ = io.WriteString(f, shown)
 }
 
 // LogValue keeps the query out of structured logs.
