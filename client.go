@@ -194,7 +194,7 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Response, error
 	if err := checkGiven("ctx", ctx != nil); err != nil {
 		return nil, err
 	}
-	in.Header = headerOf(ctx)
+	in.Header, _ = ctx.Value(headerKey{}).(http.Header)
 	resp, err := c.api.Do(ctx, in)
 	if to, ok := ctx.Value(responseKey{}).(*Response); ok && to != nil && resp.Status != 0 {
 		*to = c.response(resp)

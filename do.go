@@ -21,13 +21,11 @@ type Request struct {
 	Method string // GET, POST, PUT, PATCH or DELETE
 	// Path begins with a slash, follows the base URL, and is escaped (see [url.PathEscape]):
 	// "/v1/meetings/mtg_1/notes".
-	Path   string
-	Query  url.Values  // may be nil
-	Header http.Header // is sent, too, except for Authorization; may be nil
-	Body   any         // is sent as JSON, unless nil
-	// Idempotent means that two equal requests have the same effect as one. If Idempotent is set,
-	// the Client retries the request like a GET.
-	Idempotent bool
+	Path       string
+	Query      url.Values  // may be nil
+	Header     http.Header // is sent, too, except for Authorization; may be nil
+	Body       any         // is sent as JSON, unless nil
+	Idempotent bool        // two equal requests have the same effect as one, so retry like a GET
 }
 
 // Response holds what the service sent, for fields and headers that this package does not know. [Client.Do]
@@ -38,8 +36,7 @@ type Response struct {
 	Body       []byte      `json:"-"` // at most 4 MiB, or 8 MiB for minutes and a transcript
 }
 
-// Format prints the Response without its body, for every verb, because the body may contain an upload URL.
-// The packages slog and encoding/json leave the body out, too.
+// Format prints no body, which may contain an upload URL. Nor do the packages slog and encoding/json.
 func (r Response) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "minutes.Response(%d, body of %d bytes)", r.StatusCode, len(r.Body))
 }
@@ -67,17 +64,12 @@ type headerKey struct{}
 // cannot change Authorization, and adds nothing to uploads or to the requests that waits share.
 func ContextWithHeader(ctx context.Context, h http.Header) context.Context {
 	merged := http.Header{}
-	maps.Copy(merged, headerOf(ctx))
+	outer, _ := ctx.Value(headerKey{}).(http.Header)
+	maps.Copy(merged, outer)
 	for name, values := range h {
 		merged[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 	}
 	return context.WithValue(ctx, headerKey{}, merged)
-}
-
-// headerOf returns the header of ContextWithHeader, or nil.
-func headerOf(ctx context.Context) http.Header {
-	h, _ := ctx.Value(headerKey{}).(http.Header)
-	return h
 }
 
 // Do makes a request to an endpoint that this package does not cover, with the same authentication, rate
@@ -89,8 +81,7 @@ func headerOf(ctx context.Context) http.Header {
 // Any other request is retried only after a 429, or if there was no connection, because otherwise the
 // service may have received it.
 //
-// Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. If Do fails, the
-// Response is nil; [ContextWithResponse] still gets the last one.
+// Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. The Response is then nil.
 func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) {
 	if err := cmp.Or(r.check(out), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err

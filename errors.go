@@ -73,8 +73,8 @@ const (
 	ScopeMinutesRead    Scope = "minutes:read"
 )
 
-// ErrRateLimited matches every 429, and a request that the Client did not send because of one. This package
-// defines it, because a 429 comes from the service's edge, which sends no code.
+// ErrRateLimited matches every 429, even one with another code, and a request that the Client did not send
+// because of one. This package defines it, because a 429 comes from the service's edge, which sends no code.
 const ErrRateLimited ErrorCode = "RATE_LIMITED"
 
 // Error is the error of a failed API call, and [errors.As] finds it. Compare its code with [errors.Is], as
@@ -84,9 +84,8 @@ const ErrRateLimited ErrorCode = "RATE_LIMITED"
 // connection, StatusCode is 429 and Err is not nil: the last attempt may have taken effect.
 type Error struct {
 	StatusCode int // of the last response; 0 if there was none, or if FindByExternalID found no meeting
-	// Code is the service's code (section 7), as sent, or empty if the response did not come from the
-	// service. It is ErrRateLimited for a 429 without a code (the only 429 in the API reference), and
-	// for a request that the Client did not send because of an earlier 429.
+	// Code is the service's code (section 7), as sent, or ErrRateLimited. It is empty if the response
+	// did not come from the service.
 	Code      ErrorCode
 	Message   string // for people; if the response does not match the API reference, it says why
 	RequestID string // for support requests
@@ -156,8 +155,7 @@ func singleLine(s string) string {
 	}, s)
 }
 
-// Is reports whether e has the ErrorCode target, so that [errors.Is] finds it. ErrRateLimited matches every
-// 429, even one with another code.
+// Is reports whether e has the ErrorCode target, so that [errors.Is] finds it.
 func (e *Error) Is(target error) bool {
 	code, ok := target.(ErrorCode)
 	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
@@ -192,8 +190,8 @@ func (e *ParamError) Error() string { return "minutes: " + e.Param + ": " + e.Re
 // Unwrap returns Err, so [errors.Is] finds ErrRecordingEmpty, ErrRecordingTooLarge and ErrRecordingFormat.
 func (e *ParamError) Unwrap() error { return e.Err }
 
-// MeetingFailedError reports that a meeting reached one of the four failure statuses (section 3). They are
-// final, so delete the meeting and create it again if you want to try again.
+// MeetingFailedError reports that a meeting reached one of the four failure statuses (section 3), which are
+// final. Its text says how to try again.
 type MeetingFailedError struct {
 	MeetingID string
 	Status    Status   // the failure status

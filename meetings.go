@@ -132,12 +132,10 @@ func (t UnixTime) String() string {
 	return t.Time().Format(time.RFC3339)
 }
 
-// DateOf returns t's date in t's own time zone as YYYY-MM-DD, for fields such as
-// MeetingCreateParams.Date.
+// DateOf returns t's date in t's own time zone as YYYY-MM-DD, for MeetingCreateParams.Date.
 func DateOf(t time.Time) string { return t.Format(time.DateOnly) }
 
-// TimeOfDay returns t's time of day in t's own time zone as HH:MM, for fields such as
-// MeetingCreateParams.Time.
+// TimeOfDay returns t's time of day in t's own time zone as HH:MM, for MeetingCreateParams.Time.
 func TimeOfDay(t time.Time) string { return t.Format("15:04") }
 
 // MeetingPage is one page of a list, newest first (section 2.2). It may have fewer meetings than
@@ -249,8 +247,7 @@ func (u PresignedURL) Format(f fmt.State, _ rune) {
 // LogValue keeps the query out of structured logs.
 func (u PresignedURL) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(u)) }
 
-// MarshalText returns an error, because the text would be a secret, or useless without its query. To write
-// the URL on purpose, marshal the string that Reveal returns.
+// MarshalText returns an error, which names Reveal, because the text would be a secret.
 func (u PresignedURL) MarshalText() ([]byte, error) {
 	return nil, errors.New("minutes: an upload URL is a secret; marshal the string that PresignedURL.Reveal returns")
 }
@@ -440,9 +437,8 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 	}{format}})
 }
 
-// Transcript returns plain text with a label, such as spk_0, before each turn (section 2.7). The labels
-// only distinguish the speakers, whose names are in the minutes. [Transcript.Turns] splits the text at the
-// labels. Method, path and the scope minutes:read are assumed, so you may need [WithRoute].
+// Transcript returns what the participants said. The labels in it only distinguish the speakers, whose names
+// are in the minutes. Method, path and the scope minutes:read are assumed, so you may need [WithRoute].
 //
 // Errors: [ErrTranscriptNotReady], [ErrNotFound] (no such meeting, or the assumed path is wrong).
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (*Transcript, error) {

@@ -22,13 +22,10 @@ const version = "0.1.0" // of this package
 // cannot be used, New returns a *ParamError instead of a Client.
 type Option struct{ apply func(*core) error }
 
-const attemptTimeout = 30 * time.Second // of an API call
-
-// defaults returns a core with the default settings. The service publishes no rate limit. The
-// limiter only slows runaway loops down.
+// defaults returns a core with the default settings. The limiter only slows runaway loops down.
 func defaults() *core {
 	return &core{
-		Config:  rest.Config{UserAgent: "minutes-go/" + version, Timeout: attemptTimeout, MaxRetries: 4},
+		Config:  rest.Config{UserAgent: "minutes-go/" + version, Timeout: 30 * time.Second, MaxRetries: 4},
 		routes:  slices.Clone(route.Table),
 		limit:   rate.NewLimiter(100, 100), // requests a second, and in a burst
 		log:     slog.New(slog.DiscardHandler),
@@ -65,13 +62,12 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 func WithHTTPClient(hc *http.Client) Option {
 	ok := hc != nil && hc.Timeout >= 0
 	return option("WithHTTPClient", ok, "must not be nil or have a negative Timeout", func(c *core) {
-		c.Transport, c.Timeout = hc.Transport, cmp.Or(hc.Timeout, attemptTimeout)
+		c.Transport, c.Timeout = hc.Transport, cmp.Or(hc.Timeout, c.Timeout)
 	})
 }
 
 // WithStorageHTTPClient makes uploads, and only uploads, with hc's transport, used as in [WithHTTPClient],
-// or with the default transport if hc.Transport is nil. The Client never changes hc, and ignores
-// hc.Timeout, hc.Jar and hc.CheckRedirect.
+// or with the default transport if hc.Transport is nil. The Client also ignores hc.Timeout.
 func WithStorageHTTPClient(hc *http.Client) Option {
 	return option("WithStorageHTTPClient", hc != nil, "must not be nil",
 		func(c *core) { c.storage = cmp.Or(hc.Transport, rest.StorageTransport(nil)) })
@@ -130,8 +126,7 @@ func WithUploadConcurrency(n int) Option {
 	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(c *core) { c.slots = make(chan struct{}, n) })
 }
 
-// UploadTimeouts limits one attempt of an upload, so that an attempt that hangs is given up. A zero field
-// selects the default.
+// UploadTimeouts limits one attempt of an upload. A zero field selects the default.
 type UploadTimeouts struct {
 	// Stall is how long the attempt may make no progress while it connects, sends the recording or
 	// reads it. The default is a minute.
@@ -142,8 +137,8 @@ type UploadTimeouts struct {
 }
 
 // WithUploadTimeouts sets when the Client gives up an attempt of an upload, so that nothing that hangs
-// keeps an upload slot for ever. The upload as a whole has no timeout but its context's deadline. If your
-// transport limits its connections, keep [WithUploadConcurrency] within that limit, because Stall includes the wait for a connection.
+// keeps an upload slot for ever. If your transport limits its connections, keep [WithUploadConcurrency]
+// within that limit, because Stall includes the wait for a connection.
 func WithUploadTimeouts(t UploadTimeouts) Option {
 	return option("WithUploadTimeouts", t.Stall >= 0 && t.Response >= 0, "must not be negative", func(c *core) {
 		c.uploads = UploadTimeouts{Stall: cmp.Or(t.Stall, c.uploads.Stall), Response: cmp.Or(t.Response, c.uploads.Response)}

@@ -44,12 +44,6 @@ func (r Recording) Close() error {
 	return nil
 }
 
-// check rejects a recording that cannot become minutes.
-func (r Recording) check() error {
-	return cmp.Or(checkGiven("recording.Audio", r.Audio != nil),
-		checkSize("recording.Size", r.Size), checkContentType("recording.ContentType", r.ContentType))
-}
-
 func checkSize(param string, size int64) error {
 	switch {
 	case size <= 0:
@@ -124,7 +118,7 @@ func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 
 // FromReader returns a Source that copies r to a temporary file, because an upload needs the length first
 // and may be retried. The Client deletes the file when the upload ends. The Source works only once, because
-// then r has been read. If contentType is empty, the Source finds the type from the content.
+// then r has been read. It finds the type from the content if contentType is empty.
 //
 // Errors of the Source: the error of reading r, of writing the file, or of the context; an error if a read
 // takes longer than UploadTimeouts.Stall, or if the Source was opened before; or a *[ParamError] with the
@@ -196,7 +190,11 @@ func openRecording(ctx context.Context, abort context.CancelCauseFunc, source So
 		if err != nil {
 			return Recording{}, err
 		}
-		if err := rec.check(); err != nil {
+		if err = cmp.Or(
+			checkGiven("recording.Audio", rec.Audio != nil),
+			checkSize("recording.Size", rec.Size),
+			checkContentType("recording.ContentType", rec.ContentType),
+		); err != nil {
 			return Recording{}, errors.Join(err, rec.Close())
 		}
 		return rec, nil
