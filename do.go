@@ -48,9 +48,8 @@ func (c *core) response(r *rest.Response) Response {
 
 type responseKey struct{}
 
-// ContextWithResponse returns a context for one call, which sets resp to each response of the API that it
-// receives. When the call returns, resp has the last one, even if the call failed, or is unchanged if there
-// was none. Use resp for one call at a time, because calls do not lock it.
+// ContextWithResponse returns a context for one call, which sets resp to the last response of the API that
+// it receives, even if it fails. Use resp for one call at a time, because calls do not lock it.
 //
 // WaitAll, ProcessAll and Follow never fill resp, because their requests run concurrently, and neither does
 // any poll, because many waits share it.

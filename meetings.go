@@ -89,16 +89,13 @@ const (
 )
 
 // Failed reports whether s is one of the four failure statuses, which are final.
-func (s Status) Failed() bool { return slices.Contains(failureStates, s) }
+func (s Status) Failed() bool { return failureReasons[s] != "" }
 
 // Final reports whether s is minutes_ready or one of the failure statuses, which never change.
 func (s Status) Final() bool { return s == StatusMinutesReady || s.Failed() }
 
-var (
-	happyPath = []Status{StatusCreated, StatusAudioUploaded, StatusTranscribing, StatusTranscribed,
-		StatusGeneratingMinutes, StatusMinutesReady}
-	failureStates = []Status{StatusTranscriptionFailed, StatusMinutesFailed, StatusTranscribeBlocked, StatusAudioRejected}
-)
+var happyPath = []Status{StatusCreated, StatusAudioUploaded, StatusTranscribing, StatusTranscribed,
+	StatusGeneratingMinutes, StatusMinutesReady}
 
 // rank returns the position of s in happyPath, from 1, or 0 if s is not in it.
 func (s Status) rank() int { return slices.Index(happyPath, s) + 1 }

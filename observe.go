@@ -80,7 +80,6 @@ func (c *core) observeRequest(ctx context.Context, a rest.Attempt) {
 	c.observe(ctx, e)
 }
 
-// observe reports an attempt to all observers.
 func (c *core) observe(ctx context.Context, a Attempt) {
 	for _, observer := range c.observers {
 		observer(ctx, a)
@@ -98,7 +97,6 @@ func logAttempts(l *slog.Logger) func(context.Context, Attempt) {
 	}
 }
 
-// attrsOf returns what a log line says about an attempt.
 func attrsOf(a Attempt) []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("operation", string(a.Operation)), slog.String("method", a.Method), slog.String("path", singleLine(a.Path)),

@@ -18,8 +18,7 @@ import (
 
 const version = "0.1.0" // of this package
 
-// Option changes a setting of a new Client. The functions that begin with With return Options, and if one
-// cannot be used, New returns a *ParamError instead of a Client.
+// Option changes a setting of a new Client. The functions that begin with With return Options.
 type Option struct{ apply func(*core) error }
 
 // defaults returns a core with the default settings. The limiter only slows runaway loops down.

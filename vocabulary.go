@@ -8,8 +8,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// VocabularyService reads and changes the organisation's vocabulary, the terms that transcripts
-// should spell right (section 4.3).
+// VocabularyService reads and changes the organisation's vocabulary (section 4.3).
 type VocabularyService struct{ service }
 
 // The operations of [VocabularyService].
