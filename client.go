@@ -216,7 +216,6 @@ func checkThat(param string, ok bool, reason string) error {
 	return &ParamError{Param: param, Reason: reason}
 }
 
-// checkGiven returns a ParamError for a parameter that is nil.
 func checkGiven(param string, given bool) error { return checkThat(param, given, "must not be nil") }
 
 // checkID returns a ParamError for an id that would change the path of the request, and for one that

@@ -90,9 +90,6 @@ func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) 
 		Operation: route.Operation(OpDo), Method: r.Method, Path: r.Path, Query: r.Query,
 		Repeatable: r.Method == http.MethodGet || r.Idempotent,
 	}
-	if r.Header != nil {
-		ctx = ContextWithHeader(ctx, r.Header)
-	}
 	if r.Body != nil {
 		body, err := json.Marshal(r.Body)
 		if err != nil {
@@ -100,7 +97,7 @@ func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) 
 		}
 		in.Body = json.RawMessage(body)
 	}
-	resp, err := core.send(ctx, in)
+	resp, err := core.send(ContextWithHeader(ctx, r.Header), in)
 	if err != nil {
 		return nil, err
 	}

@@ -155,7 +155,6 @@ func WithRateLimit(perSecond float64, burst int) Option {
 		func(c *core) { c.limit = rate.NewLimiter(limit, burst) })
 }
 
-// methods lists the methods that a request can have.
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
 const methodReason = "must be GET, POST, PUT, PATCH or DELETE"

@@ -235,14 +235,6 @@ func sniff(head string) string {
 			return m.contentType
 		}
 	}
-	switch {
-	case len(head) < 2 || head[0] != 0xff:
-		return ""
-	case head[1]&0xf6 == 0xf0: // an ADTS frame
-		return "audio/aac"
-	case head[1]&0xe6 == 0xe2: // an MPEG layer III frame
-		return "audio/mpeg"
-	}
 	return ""
 }
 
@@ -254,6 +246,10 @@ var magic = []struct {
 	{8, "WAVE", "audio/wav"}, {8, "AIFF", "audio/aiff"}, {8, "AVI ", "video/avi"},
 	{4, "ftypM4A", "audio/mp4"}, {4, "ftypqt", "video/quicktime"}, {4, "ftyp", "video/mp4"},
 	{0, "\x1a\x45\xdf\xa3", "video/webm"}, // also Matroska
+	// The first two bytes of a frame: ADTS with and without a checksum, and layer III of MPEG 1, 2 and 2.5.
+	{0, "\xff\xf0", "audio/aac"}, {0, "\xff\xf1", "audio/aac"}, {0, "\xff\xf8", "audio/aac"}, {0, "\xff\xf9", "audio/aac"},
+	{0, "\xff\xfa", "audio/mpeg"}, {0, "\xff\xfb", "audio/mpeg"}, {0, "\xff\xf2", "audio/mpeg"}, {0, "\xff\xf3", "audio/mpeg"},
+	{0, "\xff\xe2", "audio/mpeg"}, {0, "\xff\xe3", "audio/mpeg"},
 }
 
 // sameContainer lists the extensions of other types whose files begin with the same bytes.
