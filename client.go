@@ -151,7 +151,7 @@ func (c *core) ready(base *url.URL, apiKey string) {
 	c.api = rest.New(c.Config)
 }
 
-// do runs one operation: internal/rest makes the request, and decode.go reads the response.
+// do runs one operation, and returns what the response says.
 func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
 	out, _, err := doResponse[T](ctx, c, in)
 	return out, err
@@ -160,11 +160,8 @@ func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
 // doResponse is do, and also returns the response.
 func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Response, error) {
 	asked, out := time.Now(), new(T)
-	resp, err := c.request(ctx, in)
+	resp, err := c.request(ctx, in, out)
 	if err != nil {
-		return nil, nil, err
-	}
-	if err := c.decode(resp, out); err != nil {
 		return nil, nil, err
 	}
 	if m, ok := any(out).(*Meeting); ok && !in.Background { // the poller records its own polls
@@ -173,10 +170,9 @@ func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest
 	return out, resp, nil
 }
 
-// request makes one request of an operation, with the route of the table. It returns a response that
-// is not nil if there was one, even with an error. It returns a *ParamError if the request cannot be
-// sent unchanged.
-func (c *core) request(ctx context.Context, in rest.Request) (*rest.Response, error) {
+// request is send for an operation, with the route of the table. It returns a *ParamError if the request
+// cannot be sent unchanged.
+func (c *core) request(ctx context.Context, in rest.Request, out any) (*rest.Response, error) {
 	row := c.routes[slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == in.Operation })]
 	before, after, hasID := strings.Cut(row.Path, route.Param)
 	if hasID {
@@ -186,11 +182,13 @@ func (c *core) request(ctx context.Context, in rest.Request) (*rest.Response, er
 	}
 	in.Method, in.Path = row.Method, before+url.PathEscape(in.ID)+after
 	in.Repeatable = in.Repeatable || row.Repeat == route.Always
-	return c.send(ctx, in)
+	return c.send(ctx, in, out)
 }
 
-// send makes one request, and returns an *Error unless the response is a whole 2xx.
-func (c *core) send(ctx context.Context, in rest.Request) (*rest.Response, error) {
+// send makes one request, and decodes the response into out unless out is nil. It returns an *Error
+// unless the response is a whole 2xx that can be decoded. Even with an error, it returns the response
+// if there was one.
+func (c *core) send(ctx context.Context, in rest.Request, out any) (*rest.Response, error) {
 	if err := checkGiven("ctx", ctx != nil); err != nil {
 		return nil, err
 	}
@@ -202,7 +200,7 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Response, error
 	if err != nil || resp.Status/100 != 2 {
 		return resp, c.newError(resp, err)
 	}
-	return resp, nil
+	return resp, c.decode(resp, out)
 }
 
 // Before a request, the Client only checks that the service will receive it as the caller means it,

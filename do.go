@@ -97,11 +97,8 @@ func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) 
 		}
 		in.Body = json.RawMessage(body)
 	}
-	resp, err := core.send(ContextWithHeader(ctx, r.Header), in)
+	resp, err := core.send(ContextWithHeader(ctx, r.Header), in, out)
 	if err != nil {
-		return nil, err
-	}
-	if err := core.decode(resp, out); err != nil {
 		return nil, err
 	}
 	return new(core.response(resp)), nil

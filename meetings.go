@@ -307,10 +307,7 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	}
 	in := rest.Request{Operation: route.MeetingsCreate, Body: params, Repeatable: params.ExternalID != ""}
 	m, resp, err := doResponse[Meeting](ctx, s.core, in)
-	if err != nil {
-		return nil, false, err
-	}
-	return m, resp.Status == http.StatusCreated, nil
+	return m, err == nil && resp.Status == http.StatusCreated, err
 }
 
 // Get returns one meeting, and needs the scope meetings:read. To wait for a status, use
@@ -376,7 +373,7 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
-	resp, err := s.core.request(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id})
+	resp, err := s.core.request(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id}, nil)
 	if errors.Is(err, ErrNotFound) && resp.MayHaveTakenEffect {
 		err = nil // an earlier attempt deleted it, and its response was lost
 	}
