@@ -203,8 +203,7 @@ func (c *core) send(ctx context.Context, in rest.Request, out any) (*rest.Respon
 	return resp, c.decode(resp, out)
 }
 
-// Before a request, the Client only checks that the service will receive it as the caller means it,
-// on the intended path. The service checks lengths, dates and all other rules.
+// Before a request, the Client only checks that the service will receive it as the caller means it.
 
 // checkThat returns a ParamError for param unless ok.
 func checkThat(param string, ok bool, reason string) error {
@@ -236,10 +235,8 @@ func (c *core) checkID(param, id string) error {
 func pathProblem(escaped string) string {
 	u, err := url.Parse(escaped)
 	switch {
-	case !strings.HasPrefix(escaped, "/"):
-		return "must begin with a slash"
-	case err != nil || u.EscapedPath() != escaped || strings.ContainsFunc(u.Path, unicode.IsControl):
-		return "must be escaped, and must not contain a query, a fragment or a control character"
+	case err != nil || !strings.HasPrefix(escaped, "/") || u.EscapedPath() != escaped || strings.ContainsFunc(u.Path, unicode.IsControl):
+		return "must begin with a slash, be escaped, and not contain a query, a fragment or a control character"
 	case path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/"):
 		return "must not contain empty or relative segments"
 	}

@@ -18,10 +18,8 @@ import (
 
 // Request is an HTTP request that [Client.Do] makes to an endpoint without a method of its own.
 type Request struct {
-	Method string // GET, POST, PUT, PATCH or DELETE
-	// Path begins with a slash, follows the base URL, and is escaped (see [url.PathEscape]):
-	// "/v1/meetings/mtg_1/notes".
-	Path       string
+	Method     string      // GET, POST, PUT, PATCH or DELETE
+	Path       string      // escaped (see [url.PathEscape]); follows the base URL: "/v1/meetings/mtg_1/notes"
 	Query      url.Values  // may be nil
 	Header     http.Header // is sent, too, except for Authorization; may be nil
 	Body       any         // is sent as JSON, unless nil

@@ -121,16 +121,17 @@ func (e *Error) text(request, idName string) string {
 	if e.Err != nil {
 		cause = unprefixedError{e.Err}.Error()
 	}
-	text := "minutes: " + request
+	text := []string{"minutes: " + request}
 	for _, part := range []string{code, message, after, cause} {
 		if part = strings.TrimSpace(part); part != "" {
-			text += ": " + singleLine(part)
+			text = append(text, singleLine(part))
 		}
 	}
+	id := ""
 	if e.RequestID != "" {
-		text += " (" + idName + " " + singleLine(e.RequestID) + ")"
+		id = " (" + idName + " " + singleLine(e.RequestID) + ")"
 	}
-	return text
+	return strings.Join(text, ": ") + id
 }
 
 // unprefixedError removes the prefix "minutes: " from the text of an error and of the errors it wraps.
