@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,7 +96,6 @@ func parseBaseURL(name, base string) (*url.URL, error) {
 		checkThat(name, u.User == nil && !strings.ContainsAny(base, "?#"), "must not contain credentials, a query or a fragment"),
 		checkThat(name, err == nil && port > 0, "has an invalid port"),
 		checkThat(name, u.Scheme == "https" || isLoopback(u.Hostname()), "must use https, because the host is not loopback"),
-		checkThat(name, !strings.ContainsFunc(u.Path, unicode.IsControl), "contains a control character"),
 		checkThat(name, u.Path != "/v1", "must not end with /v1, because the Client adds it"),
 	)
 }
@@ -151,7 +151,7 @@ func (c *core) ready(base *url.URL, apiKey string) {
 	c.api = rest.New(c.Config)
 }
 
-// do runs one operation: internal/rest makes the request, and decode.go reads the response.
+// do runs one operation, and returns what the response says.
 func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
 	out, _, err := doResponse[T](ctx, c, in)
 	return out, err
@@ -160,11 +160,8 @@ func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
 // doResponse is do, and also returns the response.
 func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Response, error) {
 	asked, out := time.Now(), new(T)
-	resp, err := c.request(ctx, in)
+	resp, err := c.request(ctx, in, out)
 	if err != nil {
-		return nil, nil, err
-	}
-	if err := c.decode(resp, out); err != nil {
 		return nil, nil, err
 	}
 	if m, ok := any(out).(*Meeting); ok && !in.Background { // the poller records its own polls
@@ -173,10 +170,9 @@ func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest
 	return out, resp, nil
 }
 
-// request makes one request of an operation, with the route of the table. It returns a response that
-// is not nil if there was one, even with an error. It returns a *ParamError if the request cannot be
-// sent unchanged.
-func (c *core) request(ctx context.Context, in rest.Request) (*rest.Response, error) {
+// request is send for an operation, with the route of the table. It returns a *ParamError if the request
+// cannot be sent unchanged.
+func (c *core) request(ctx context.Context, in rest.Request, out any) (*rest.Response, error) {
 	row := c.routes[slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == in.Operation })]
 	before, after, hasID := strings.Cut(row.Path, route.Param)
 	if hasID {
@@ -186,15 +182,17 @@ func (c *core) request(ctx context.Context, in rest.Request) (*rest.Response, er
 	}
 	in.Method, in.Path = row.Method, before+url.PathEscape(in.ID)+after
 	in.Repeatable = in.Repeatable || row.Repeat == route.Always
-	return c.send(ctx, in)
+	return c.send(ctx, in, out)
 }
 
-// send makes one request, and returns an *Error unless the response is a whole 2xx.
-func (c *core) send(ctx context.Context, in rest.Request) (*rest.Response, error) {
+// send makes one request, and decodes the response into out unless out is nil. It returns an *Error
+// unless the response is a whole 2xx that can be decoded. Even with an error, it returns the response
+// if there was one.
+func (c *core) send(ctx context.Context, in rest.Request, out any) (*rest.Response, error) {
 	if err := checkGiven("ctx", ctx != nil); err != nil {
 		return nil, err
 	}
-	in.Header = headerOf(ctx)
+	in.Header, _ = ctx.Value(headerKey{}).(http.Header)
 	resp, err := c.api.Do(ctx, in)
 	if to, ok := ctx.Value(responseKey{}).(*Response); ok && to != nil && resp.Status != 0 {
 		*to = c.response(resp)
@@ -202,11 +200,10 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Response, error
 	if err != nil || resp.Status/100 != 2 {
 		return resp, c.newError(resp, err)
 	}
-	return resp, nil
+	return resp, c.decode(resp, out)
 }
 
-// Before a request, the Client only checks that the service will receive it as the caller means it,
-// on the intended path. The service checks lengths, dates and all other rules.
+// Before a request, the Client only checks that the service will receive it as the caller means it.
 
 // checkThat returns a ParamError for param unless ok.
 func checkThat(param string, ok bool, reason string) error {
@@ -216,7 +213,6 @@ func checkThat(param string, ok bool, reason string) error {
 	return &ParamError{Param: param, Reason: reason}
 }
 
-// checkGiven returns a ParamError for a parameter that is nil.
 func checkGiven(param string, given bool) error { return checkThat(param, given, "must not be nil") }
 
 // checkID returns a ParamError for an id that would change the path of the request, and for one that
@@ -235,19 +231,14 @@ func (c *core) checkID(param, id string) error {
 	return nil
 }
 
-// pathProblem returns why path cannot be sent unchanged or would lead to another path, or "".
-func pathProblem(path string) string {
-	u, err := url.Parse(path)
+// pathProblem returns why a path cannot be sent unchanged or would lead to another path, or "".
+func pathProblem(escaped string) string {
+	u, err := url.Parse(escaped)
 	switch {
-	case !strings.HasPrefix(path, "/"):
-		return "must begin with a slash"
-	case err != nil || u.EscapedPath() != path || strings.ContainsFunc(u.Path, unicode.IsControl):
-		return "must be escaped, and must not contain a query, a fragment or a control character"
-	}
-	for segment := range strings.SplitSeq(strings.TrimSuffix(path[1:], "/"), "/") {
-		if unescaped, _ := url.PathUnescape(segment); unescaped == "" || unescaped == "." || unescaped == ".." {
-			return "must not contain empty or relative segments"
-		}
+	case err != nil || !strings.HasPrefix(escaped, "/") || u.EscapedPath() != escaped || strings.ContainsFunc(u.Path, unicode.IsControl):
+		return "must begin with a slash, be escaped, and not contain a query, a fragment or a control character"
+	case path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/"):
+		return "must not contain empty or relative segments"
 	}
 	return ""
 }

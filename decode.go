@@ -5,8 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"mime"
-	"strconv"
+	"fmt"
 	"strings"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
@@ -22,62 +21,39 @@ func (c *core) decode(resp *rest.Response, out any) error {
 	if out == nil {
 		return nil
 	}
-	if problem := c.problemOf(resp, out); problem != "" {
-		return c.requestError(resp, problem)
+	if resp.Limit > 0 {
+		return c.requestError(resp, fmt.Sprintf("the response is longer than %d bytes", resp.Limit))
 	}
-	switch out := out.(type) { // errors quote statuses
-	case *Meeting:
-		c.maskStatus(out)
-	case *MeetingPage:
-		for _, m := range out.Meetings {
-			c.maskStatus(m)
+	if err := json.Unmarshal(resp.Body, out); err != nil {
+		return c.requestError(resp, "the response does not match the API reference: "+c.describeBody(resp, err))
+	}
+	if v, ok := out.(required); ok && resp.Request.Operation != route.Operation(OpDo) {
+		if field := v.missing(received{resp.Body, c.Mask}); field != "" {
+			return c.requestError(resp, "the response lacks "+field)
 		}
+	}
+	if m, ok := out.(*Meeting); ok && resp.Request.ID != "" && m.ID != resp.Request.ID {
+		return c.requestError(resp, "the response is about another meeting")
 	}
 	return nil
 }
 
-func (c *core) maskStatus(m *Meeting) {
-	if m != nil { // Do does not reject a null in a list
-		m.Status = Status(c.Mask.Text(string(m.Status)))
-	}
-}
-
-// problemOf decodes the response into out, and returns why that is impossible, or "".
-func (c *core) problemOf(resp *rest.Response, out any) string {
-	switch {
-	case resp.Limit > 0:
-		return "the response is longer than " + strconv.FormatInt(resp.Limit, 10) + " bytes"
-	case len(resp.Body) == 0:
-		return "the response is empty"
-	}
-	if err := json.Unmarshal(resp.Body, out); err != nil {
-		return "the response does not match the API reference: " + c.describeBody(resp, err)
-	}
-	if v, ok := out.(required); ok && resp.Request.Operation != route.Operation(OpDo) {
-		if missing := v.missing(resp.Body); missing != "" {
-			return "the response lacks " + missing
-		}
-	}
-	if m, ok := out.(*Meeting); ok && resp.Request.ID != "" && m.ID != resp.Request.ID {
-		return "the response is about another meeting"
-	}
-	return ""
-}
-
-// required is a type of response with required fields. missing returns the path of the first one
-// that the response lacks, or "". For a field that may be empty, missing asks sent; for a list that
-// is null, as many servers write an empty list, it sets an empty list.
+// required is a type of response with required fields. missing returns the path of the first one that
+// the response lacks, or "".
 type required interface {
-	missing(sent fields) string
+	missing(r received) string
 }
 
-// fields is a JSON object, which was decoded before.
-type fields []byte
+// received is a response, which is a JSON object.
+type received struct {
+	body []byte
+	mask rest.Mask
+}
 
 // has reports whether the object has a field. A null counts only if that is allowed.
-func (f fields) has(name string, nullAllowed bool) bool {
+func (r received) has(name string, nullAllowed bool) bool {
 	var all map[string]json.RawMessage
-	_ = json.Unmarshal(f, &all)
+	_ = json.Unmarshal(r.body, &all) // which worked before
 	value, ok := all[name]
 	return ok && (nullAllowed || string(value) != "null")
 }
@@ -90,40 +66,27 @@ func lacks(field string, missing bool) string {
 	return ""
 }
 
-// missingList is missing for a list in a response, whose elements have required fields, too.
-func missingList[T any, P interface {
-	*T
-	required
-}](name string, list *[]P, sent fields) string {
-	if *list == nil {
-		if !sent.has(name, true) {
-			return name
-		}
-		*list = []P{}
-	}
-	for i, element := range *list {
-		field := "id" // which a null lacks
-		if element != nil {
-			field = element.missing(nil)
-		}
-		if field != "" {
-			return name + "[" + strconv.Itoa(i) + "]." + field
+// missingList is missing for a list. The list may be null, as many servers write an empty one, but an
+// element may not.
+func missingList[T required](name string, list []T, r received) string {
+	for i, element := range list {
+		if field := element.missing(r); field != "" {
+			return fmt.Sprintf("%s[%d].%s", name, i, field)
 		}
 	}
-	return ""
+	return lacks(name, list == nil && !r.has(name, true))
 }
 
-// describeBody describes an invalid body. It quotes a page, because pages come from other servers.
-// It does not quote JSON, because the service's response may contain the names of people.
+// describeBody says why a body cannot be decoded. It quotes a page, because pages come from other
+// servers, but no JSON, because the service's response may contain the names of people.
 func (c *core) describeBody(resp *rest.Response, err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		found, _, _ := strings.Cut(wrong.Value, " ") // "number 42" becomes "number"
-		return "a JSON " + found + " does not fit " + cmp.Or(wrong.Field, "the response")
+		return "a JSON " + wrong.Value + " does not fit " + cmp.Or(wrong.Field, "the response")
 	}
-	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	isJSON := strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json")
 	body := bytes.TrimLeft(resp.Body, " \t\r\n\ufeff")
-	if len(body) > 0 && !bytes.ContainsAny(body[:1], `{["`) && mediaType != "application/json" {
-		return c.Mask.Page(c.Base.Host, resp.Header, body)
+	if isJSON || len(body) == 0 || bytes.ContainsAny(body[:1], `{["`) {
+		return fmt.Sprintf("invalid JSON (%d bytes)", len(resp.Body))
 	}
-	return "invalid JSON (" + cmp.Or(mediaType, "without content type") + ", " + strconv.Itoa(len(resp.Body)) + " bytes)"
+	return c.Mask.Page(c.Base.Host, resp.Header, body)
 }

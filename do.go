@@ -18,16 +18,12 @@ import (
 
 // Request is an HTTP request that [Client.Do] makes to an endpoint without a method of its own.
 type Request struct {
-	Method string // GET, POST, PUT, PATCH or DELETE
-	// Path begins with a slash, follows the base URL, and is escaped (see [url.PathEscape]):
-	// "/v1/meetings/mtg_1/notes".
-	Path   string
-	Query  url.Values  // may be nil
-	Header http.Header // is sent, too, except for Authorization; may be nil
-	Body   any         // is sent as JSON, unless nil
-	// Idempotent means that two equal requests have the same effect as one. If Idempotent is set,
-	// the Client retries the request like a GET.
-	Idempotent bool
+	Method     string      // GET, POST, PUT, PATCH or DELETE
+	Path       string      // escaped (see [url.PathEscape]); follows the base URL: "/v1/meetings/mtg_1/notes"
+	Query      url.Values  // may be nil
+	Header     http.Header // is sent, too, except for Authorization; may be nil
+	Body       any         // is sent as JSON, unless nil
+	Idempotent bool        // two equal requests have the same effect as one, so retry like a GET
 }
 
 // Response holds what the service sent, for fields and headers that this package does not know. [Client.Do]
@@ -38,8 +34,7 @@ type Response struct {
 	Body       []byte      `json:"-"` // at most 4 MiB, or 8 MiB for minutes and a transcript
 }
 
-// Format prints the Response without its body, for every verb, because the body may contain an upload URL.
-// The packages slog and encoding/json leave the body out, too.
+// Format prints no body, which may contain an upload URL. Nor do the packages slog and encoding/json.
 func (r Response) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "minutes.Response(%d, body of %d bytes)", r.StatusCode, len(r.Body))
 }
@@ -51,9 +46,8 @@ func (c *core) response(r *rest.Response) Response {
 
 type responseKey struct{}
 
-// ContextWithResponse returns a context for one call, which sets resp to each response of the API that it
-// receives. When the call returns, resp has the last one, even if the call failed, or is unchanged if there
-// was none. Use resp for one call at a time, because calls do not lock it.
+// ContextWithResponse returns a context for one call, which sets resp to the last response of the API that
+// it receives, even if it fails. Use resp for one call at a time, because calls do not lock it.
 //
 // WaitAll, ProcessAll and Follow never fill resp, because their requests run concurrently, and neither does
 // any poll, because many waits share it.
@@ -67,17 +61,12 @@ type headerKey struct{}
 // cannot change Authorization, and adds nothing to uploads or to the requests that waits share.
 func ContextWithHeader(ctx context.Context, h http.Header) context.Context {
 	merged := http.Header{}
-	maps.Copy(merged, headerOf(ctx))
+	outer, _ := ctx.Value(headerKey{}).(http.Header)
+	maps.Copy(merged, outer)
 	for name, values := range h {
 		merged[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 	}
 	return context.WithValue(ctx, headerKey{}, merged)
-}
-
-// headerOf returns the header of ContextWithHeader, or nil.
-func headerOf(ctx context.Context) http.Header {
-	h, _ := ctx.Value(headerKey{}).(http.Header)
-	return h
 }
 
 // Do makes a request to an endpoint that this package does not cover, with the same authentication, rate
@@ -89,8 +78,7 @@ func headerOf(ctx context.Context) http.Header {
 // Any other request is retried only after a 429, or if there was no connection, because otherwise the
 // service may have received it.
 //
-// Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. If Do fails, the
-// Response is nil; [ContextWithResponse] still gets the last one.
+// Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. The Response is then nil.
 func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) {
 	if err := cmp.Or(r.check(out), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
@@ -100,9 +88,6 @@ func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) 
 		Operation: route.Operation(OpDo), Method: r.Method, Path: r.Path, Query: r.Query,
 		Repeatable: r.Method == http.MethodGet || r.Idempotent,
 	}
-	if r.Header != nil {
-		ctx = ContextWithHeader(ctx, r.Header)
-	}
 	if r.Body != nil {
 		body, err := json.Marshal(r.Body)
 		if err != nil {
@@ -110,11 +95,8 @@ func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) 
 		}
 		in.Body = json.RawMessage(body)
 	}
-	resp, err := core.send(ctx, in)
+	resp, err := core.send(ContextWithHeader(ctx, r.Header), in, out)
 	if err != nil {
-		return nil, err
-	}
-	if err := core.decode(resp, out); err != nil {
 		return nil, err
 	}
 	return new(core.response(resp)), nil

@@ -89,7 +89,7 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 	t.Run("rejects responses it cannot use", func(t *testing.T) {
 		t.Parallel()
 		for body, want := range map[string]string{
-			"":                               "the response is empty",
+			"":                               "invalid JSON (0 bytes)",
 			"[]":                             "a JSON array does not fit the response",
 			"<h1>":                           "minutes.example sent",
 			strings.Repeat(" ", 4<<20) + " ": "longer than 4194304 bytes",

@@ -13,16 +13,15 @@
 // [MeetingsService.Wait] or [MeetingsService.WaitAll]; [MeetingsService.Follow] finds new meetings by
 // itself, because the service has no webhook.
 //
-// A Client is safe for concurrent use. Create one and share it, because the rate limit, the pause after a
-// 429 and the polling work per Client. Package minutestest is an in-memory fake of the service, for tests
-// in which an hour's wait takes milliseconds.
+// Package minutestest is an in-memory fake of the service, for tests in which an hour's wait takes
+// milliseconds.
 //
 // # Waiting
 //
 // The service sends no events, so the Client polls: a poll is a GET of one meeting, not of a list page. All
 // waits of a Client together poll a meeting at most once in thirty seconds, because the service asks for
 // that interval. Only the first poll after this Client uploaded, or requested an upload URL, may be
-// earlier. A 429, a 5xx (even a proxy's) or a lost connection never ends a wait, so set a deadline on ctx.
+// earlier. A wait has no overall timeout, so set a deadline on ctx.
 //
 // # Errors
 //
@@ -47,25 +46,6 @@
 // # Operations and scopes
 //
 // Section numbers, such as section 4.2, refer to docs/api.md, which follows the service's API reference,
-// version 1.1.0. The word "assumed" marks what the reference does not specify, so a service may differ;
-// [WithRoute] overrides an assumed route. An asterisk marks an assumed scope of a documented route.
-//
-//	Members.List              employees:read   documented  members.list
-//	Members.Create            employees:write  documented  members.create
-//	Meetings.List             meetings:read    documented  meetings.list
-//	Meetings.Create           meetings:write   documented  meetings.create
-//	Meetings.Get              meetings:read    documented  meetings.get
-//	Meetings.Update           meetings:write   documented  meetings.update
-//	Meetings.Delete           meetings:delete  documented  meetings.delete
-//	Meetings.SetParticipants  meetings:write*  documented  meetings.set_participants
-//	Meetings.UploadURL        meetings:write*  documented  meetings.upload_url
-//	Meetings.Minutes          minutes:read     documented  meetings.minutes
-//	Meetings.Transcript       minutes:read     assumed     meetings.transcript
-//	Projects.List             meetings:read    assumed     projects.list
-//	Projects.Create           meetings:write   assumed     projects.create
-//	Templates.List            meetings:read    assumed     templates.list
-//	Usage.Get                 meetings:read    assumed     usage.get
-//	Vocabulary.Get            meetings:read    assumed     vocabulary.get
-//	Vocabulary.Replace        meetings:write   assumed     vocabulary.replace
-//	Vocabulary.Add            meetings:write   assumed     vocabulary.add
+// version 1.1.0, and whose section 4 lists all operations and scopes. The word "assumed" marks what the
+// reference does not specify, so a service may differ; [WithRoute] overrides an assumed route.
 package minutes

@@ -73,8 +73,8 @@ const (
 	ScopeMinutesRead    Scope = "minutes:read"
 )
 
-// ErrRateLimited matches every 429, and a request that the Client did not send because of one. This package
-// defines it, because a 429 comes from the service's edge, which sends no code.
+// ErrRateLimited matches every 429, even one with another code, and a request that the Client did not send
+// because of one. This package defines it, because a 429 comes from the service's edge, which sends no code.
 const ErrRateLimited ErrorCode = "RATE_LIMITED"
 
 // Error is the error of a failed API call, and [errors.As] finds it. Compare its code with [errors.Is], as
@@ -84,9 +84,8 @@ const ErrRateLimited ErrorCode = "RATE_LIMITED"
 // attempt was lost, a 429 does not count, because it would say that nothing was done.
 type Error struct {
 	StatusCode int // of the last response; 0 if there was none, or if FindByExternalID found no meeting
-	// Code is the service's code (section 7), as sent, or empty if the response did not come from the
-	// service. It is ErrRateLimited for a 429 without a code (the only 429 in the API reference), and
-	// for a request that the Client did not send because of an earlier 429.
+	// Code is the service's code (section 7), as sent, or ErrRateLimited. It is empty if the response
+	// did not come from the service.
 	Code      ErrorCode
 	Message   string // for people; if the response does not match the API reference, it says why
 	RequestID string // for support requests
@@ -157,8 +156,7 @@ func singleLine(s string) string {
 	}, s)
 }
 
-// Is reports whether e has the ErrorCode target, so that [errors.Is] finds it. ErrRateLimited matches every
-// 429, even one with another code.
+// Is reports whether e has the ErrorCode target, so that [errors.Is] finds it.
 func (e *Error) Is(target error) bool {
 	code, ok := target.(ErrorCode)
 	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
@@ -182,12 +180,9 @@ type ParamError struct {
 // These errors describe a recording that cannot be uploaded. They are not codes of the service, and are
 // inside a *ParamError, so compare with [errors.Is].
 var (
-	// ErrRecordingEmpty: the recording has no bytes.
-	ErrRecordingEmpty = errors.New("the recording is empty")
-	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
+	ErrRecordingEmpty    = errors.New("the recording is empty")
 	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, and the service rejects most over one gigabyte")
-	// ErrRecordingFormat: neither you nor the recording says which format it has, so pass its content type.
-	ErrRecordingFormat = errors.New("the recording is in no known audio or video format; if it is one, pass its content type")
+	ErrRecordingFormat   = errors.New("the recording is in no known audio or video format; if it is one, pass its content type to FromReader or FromReaderAt")
 )
 
 // Error returns the parameter and the reason, but not the value, which may be a secret.
@@ -196,8 +191,8 @@ func (e *ParamError) Error() string { return "minutes: " + e.Param + ": " + e.Re
 // Unwrap returns Err, so [errors.Is] finds ErrRecordingEmpty, ErrRecordingTooLarge and ErrRecordingFormat.
 func (e *ParamError) Unwrap() error { return e.Err }
 
-// MeetingFailedError reports that a meeting reached one of the four failure statuses (section 3). They are
-// final, so delete the meeting and create it again if you want to try again.
+// MeetingFailedError reports that a meeting reached one of the four failure statuses (section 3), which are
+// final. Its text says how to try again.
 type MeetingFailedError struct {
 	MeetingID string
 	Status    Status   // the failure status
@@ -214,19 +209,16 @@ var failureReasons = map[Status]string{
 
 // Error names the meeting and its status, and says how to try again.
 func (e *MeetingFailedError) Error() string {
-	m := cmp.Or(e.Meeting, new(Meeting))
-	action := "create a new meeting"
+	m, action := cmp.Or(e.Meeting, new(Meeting)), "create a new meeting"
 	if m.ExternalID != "" { // a second meeting cannot have the same ExternalID
 		action = "delete the meeting and create it again"
 	}
-	meeting := strings.TrimSpace("minutes: meeting " + singleLine(cmp.Or(e.MeetingID, m.ID)))
-	return meeting + " ended as " + singleLine(string(e.Status)) + ": " + failureReasons[e.Status] + action
+	id, status := singleLine(cmp.Or(e.MeetingID, m.ID)), singleLine(string(e.Status))
+	return "minutes: meeting " + id + " ended as " + status + ": " + failureReasons[e.Status] + action
 }
 
-// WaitError reports a wait that ended without a result. Either ctx is done, the meeting is gone or has no
-// audio, the service rejected the key or a request, or a failure such as an untrusted certificate lasted
-// for ten minutes (see Wait). If polls were failing when ctx was done, errors.As also finds the last
-// *Error.
+// WaitError reports a wait that ended without a result, for one of the reasons that [MeetingsService.Wait]
+// lists. If polls were failing when ctx was done, errors.As also finds the last *Error.
 type WaitError struct {
 	MeetingID string   // empty if Err ended a whole WaitAll, ProcessAll or Follow
 	Meeting   *Meeting // from the last poll or call; nil if there was none
@@ -345,7 +337,7 @@ func KeyRejected(err error) bool {
 func (c *core) newError(r *rest.Response, err error) *Error {
 	e := c.requestError(r, "")
 	e.RetryAfter, e.Err = r.RetryAfter, err
-	if (r.Status != 0 || err == nil) && r.Status/100 != 2 { // an incomplete 2xx has no envelope
+	if r.Status != 0 && r.Status/100 != 2 { // an incomplete 2xx has no envelope
 		c.readEnvelope(e, r)
 	}
 	if row, ok := route.Of(r.Request.Operation); ok && e.Code == ErrInsufficientScope {
@@ -380,10 +372,7 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	default:
 		e.Message = "the response is not the service's error envelope"
 		if err != nil {
-			e.Message += ": " + c.Mask.Text(c.describeBody(r, err))
-		}
-		if r.Status == http.StatusNotFound {
-			e.Message += "; check the base URL"
+			e.Message += ": " + c.describeBody(r, err)
 		}
 	}
 	e.RequestID = cmp.Or(env.Error.RequestID, e.RequestID)

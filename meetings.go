@@ -54,7 +54,12 @@ type Meeting struct {
 	UpdatedAt       UnixTime   `json:"updated_at"` // time of the last change
 }
 
-func (m *Meeting) missing(fields) string {
+// missing also masks the status, because errors quote it.
+func (m *Meeting) missing(r received) string {
+	if m == nil {
+		return "id"
+	}
+	m.Status = Status(r.mask.Text(string(m.Status)))
 	return cmp.Or(lacks("id", m.ID == ""), lacks("status", m.Status == ""))
 }
 
@@ -84,16 +89,13 @@ const (
 )
 
 // Failed reports whether s is one of the four failure statuses, which are final.
-func (s Status) Failed() bool { return slices.Contains(failureStates, s) }
+func (s Status) Failed() bool { return failureReasons[s] != "" }
 
 // Final reports whether s is minutes_ready or one of the failure statuses, which never change.
 func (s Status) Final() bool { return s == StatusMinutesReady || s.Failed() }
 
-var (
-	happyPath = []Status{StatusCreated, StatusAudioUploaded, StatusTranscribing, StatusTranscribed,
-		StatusGeneratingMinutes, StatusMinutesReady}
-	failureStates = []Status{StatusTranscriptionFailed, StatusMinutesFailed, StatusTranscribeBlocked, StatusAudioRejected}
-)
+var happyPath = []Status{StatusCreated, StatusAudioUploaded, StatusTranscribing, StatusTranscribed,
+	StatusGeneratingMinutes, StatusMinutesReady}
 
 // rank returns the position of s in happyPath, from 1, or 0 if s is not in it.
 func (s Status) rank() int { return slices.Index(happyPath, s) + 1 }
@@ -127,12 +129,10 @@ func (t UnixTime) String() string {
 	return t.Time().Format(time.RFC3339)
 }
 
-// DateOf returns t's date in t's own time zone as YYYY-MM-DD, for fields such as
-// MeetingCreateParams.Date.
+// DateOf returns t's date in t's own time zone as YYYY-MM-DD, for MeetingCreateParams.Date.
 func DateOf(t time.Time) string { return t.Format(time.DateOnly) }
 
-// TimeOfDay returns t's time of day in t's own time zone as HH:MM, for fields such as
-// MeetingCreateParams.Time.
+// TimeOfDay returns t's time of day in t's own time zone as HH:MM, for MeetingCreateParams.Time.
 func TimeOfDay(t time.Time) string { return t.Format("15:04") }
 
 // MeetingPage is one page of a list, newest first (section 2.2). It may have fewer meetings than
@@ -142,7 +142,7 @@ type MeetingPage struct {
 	NextCursor string     `json:"next_cursor,omitempty"` // for MeetingListParams.Cursor; empty on the last page
 }
 
-func (p *MeetingPage) missing(sent fields) string { return missingList("meetings", &p.Meetings, sent) }
+func (p *MeetingPage) missing(r received) string { return missingList("meetings", p.Meetings, r) }
 
 // Minutes are the text that the service writes about a meeting (section 2.6).
 type Minutes struct {
@@ -151,8 +151,8 @@ type Minutes struct {
 	Content    string `json:"content"`     // the text
 }
 
-func (m *Minutes) missing(sent fields) string {
-	return cmp.Or(lacks("format", m.Format == ""), lacks("content", m.Content == "" && !sent.has("content", false)))
+func (m *Minutes) missing(r received) string {
+	return cmp.Or(lacks("format", m.Format == ""), lacks("content", m.Content == "" && !r.has("content", false)))
 }
 
 // Format selects how minutes are written (section 2.6).
@@ -169,8 +169,8 @@ type Transcript struct {
 	Text string `json:"transcript"` // plain text with a label, such as spk_0, before each turn
 }
 
-func (t *Transcript) missing(sent fields) string {
-	return lacks("transcript", t.Text == "" && !sent.has("transcript", false))
+func (t *Transcript) missing(r received) string {
+	return lacks("transcript", t.Text == "" && !r.has("transcript", false))
 }
 
 // Turn is what one speaker says, up to the next label.
@@ -210,7 +210,9 @@ type UploadTarget struct {
 	Method    string       `json:"method"`     // always PUT
 }
 
-func (t *UploadTarget) missing(fields) string { return lacks("upload_url", t.UploadURL.Reveal() == "") }
+func (t *UploadTarget) missing(received) string {
+	return lacks("upload_url", t.UploadURL.Reveal() == "")
+}
 
 // PresignedURL is a URL whose query is a credential, so everyone who has the whole URL can upload. To keep
 // it out of logs, the packages fmt and slog show it without its query, and encoding/json refuses to write
@@ -229,22 +231,20 @@ func (u PresignedURL) Reveal() string {
 
 // Format prints the URL without its query, for every verb.
 func (u PresignedURL) Format(f fmt.State, _ rune) {
-	parsed, err := url.Parse(u.Reveal())
-	switch {
-	case u.Reveal() == "":
-	case err != nil:
-		_, _ = io.WriteString(f, "?***")
-	default:
-		shown := &url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path, RawPath: parsed.RawPath}
-		_, _ = io.WriteString(f, shown.String()+"?***")
+	shown := ""
+	if whole, err := url.Parse(u.Reveal()); err == nil {
+		shown = (&url.URL{Scheme: whole.Scheme, Host: whole.Host, Path: whole.Path, RawPath: whole.RawPath}).String()
 	}
+	if u.Reveal() != "" {
+		shown += "?***"
+	}
+	_, _ = io.WriteString(f, shown)
 }
 
 // LogValue keeps the query out of structured logs.
 func (u PresignedURL) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(u)) }
 
-// MarshalText returns an error, because the text would be a secret, or useless without its query. To write
-// the URL on purpose, marshal the string that Reveal returns.
+// MarshalText returns an error, which names Reveal, because the text would be a secret.
 func (u PresignedURL) MarshalText() ([]byte, error) {
 	return nil, errors.New("minutes: an upload URL is a secret; marshal the string that PresignedURL.Reveal returns")
 }
@@ -307,10 +307,7 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	}
 	in := rest.Request{Operation: route.MeetingsCreate, Body: params, Repeatable: params.ExternalID != ""}
 	m, resp, err := doResponse[Meeting](ctx, s.core, in)
-	if err != nil {
-		return nil, false, err
-	}
-	return m, resp.Status == http.StatusCreated, nil
+	return m, err == nil && resp.Status == http.StatusCreated, err
 }
 
 // Get returns one meeting, and needs the scope meetings:read. To wait for a status, use
@@ -332,8 +329,6 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 }
 
 // FindByExternalID returns the meeting whose ExternalID is externalID, and needs the scope meetings:read.
-// It sends externalID unchanged, and accepts a meeting whose ExternalID equals externalID, or equals
-// externalID without surrounding white space, because the service may trim what it stores (assumed).
 //
 // Errors: [ErrInvalidExternalID], [ErrNotFound] (no such meeting that the key can see; its StatusCode is 0,
 // because the service sent a 200 with a list).
@@ -349,8 +344,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 		return nil, err
 	}
 	for _, m := range page.Meetings {
-		// A service without this filter lists other meetings.
-		if m.ExternalID == externalID || m.ExternalID == strings.TrimSpace(externalID) {
+		if m.ExternalID == externalID { // a service without this filter lists other meetings
 			c.record(m, asked)
 			return m, nil
 		}
@@ -379,7 +373,7 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
-	resp, err := s.core.request(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id})
+	resp, err := s.core.request(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id}, nil)
 	if errors.Is(err, ErrNotFound) && resp.MayHaveTakenEffect {
 		err = nil // an earlier attempt deleted it, and its response was lost
 	}
@@ -437,9 +431,8 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 	}{format}})
 }
 
-// Transcript returns plain text with a label, such as spk_0, before each turn (section 2.7). The labels
-// only distinguish the speakers, whose names are in the minutes. [Transcript.Turns] splits the text at the
-// labels. Method, path and the scope minutes:read are assumed, so you may need [WithRoute].
+// Transcript returns what the participants said. The labels in it only distinguish the speakers, whose names
+// are in the minutes. Method, path and the scope minutes:read are assumed, so you may need [WithRoute].
 //
 // Errors: [ErrTranscriptNotReady], [ErrNotFound] (no such meeting, or the assumed path is wrong).
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (*Transcript, error) {

@@ -285,9 +285,8 @@ func TestTurns_SplitsAtLabels(t *testing.T) {
 	}
 }
 
-// A service may trim a reference. FindByExternalID and Create accept that meeting, FindByExternalID no
-// other.
-func TestFindByExternalID_FindsTrimmedReference(t *testing.T) {
+// FindByExternalID accepts no meeting with another reference.
+func TestFindByExternalID_FindsOnlyThatReference(t *testing.T) {
 	t.Parallel()
 	other := `{"id":"mtg_x","status":"created","external_id":"crm/10"}`
 	for name, test := range map[string]struct {
@@ -295,7 +294,6 @@ func TestFindByExternalID_FindsTrimmedReference(t *testing.T) {
 		found       bool
 	}{
 		"found":          {"crm/1", `{"id":"mtg_1","status":"created","external_id":"crm/1"}`, true},
-		"trimmed":        {" crm/1 ", `{"id":"mtg_1","status":"created","external_id":"crm/1"}`, true},
 		"beside another": {"crm/1", other + `,{"id":"mtg_1","status":"created","external_id":"crm/1"}`, true},
 		"none":           {"crm/1", "", false},
 		"another":        {"crm/1", other, false},

@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
@@ -51,10 +52,7 @@ type memberList struct {
 // List returns the organisation's human members, without integrations, and needs the scope employees:read.
 func (s *MembersService) List(ctx context.Context) ([]*Member, error) {
 	list, err := do[memberList](ctx, s.core, rest.Request{Operation: route.MembersList})
-	if err != nil {
-		return nil, err
-	}
-	return list.Members, nil
+	return cmp.Or(list, new(memberList)).Members, err
 }
 
 // Create adds a member without an account, which costs no licence and sends nobody a message, and needs the
@@ -70,6 +68,6 @@ func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams)
 	return do[Member](ctx, s.core, rest.Request{Operation: route.MembersCreate, Body: params})
 }
 
-func (v *Member) missing(fields) string { return lacks("id", v.ID == "") }
+func (v *Member) missing(received) string { return lacks("id", v == nil || v.ID == "") }
 
-func (l *memberList) missing(sent fields) string { return missingList("members", &l.Members, sent) }
+func (l *memberList) missing(r received) string { return missingList("members", l.Members, r) }

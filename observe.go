@@ -80,7 +80,6 @@ func (c *core) observeRequest(ctx context.Context, a rest.Attempt) {
 	c.observe(ctx, e)
 }
 
-// observe reports an attempt to all observers.
 func (c *core) observe(ctx context.Context, a Attempt) {
 	for _, observer := range c.observers {
 		observer(ctx, a)
@@ -90,9 +89,7 @@ func (c *core) observe(ctx context.Context, a Attempt) {
 // logAttempts returns the observer of [WithLogger].
 func logAttempts(l *slog.Logger) func(context.Context, Attempt) {
 	return func(ctx context.Context, a Attempt) {
-		if l.Enabled(ctx, slog.LevelDebug) {
-			l.LogAttrs(ctx, slog.LevelDebug, "minutes: attempt of a request", attrsOf(a)...)
-		}
+		l.LogAttrs(ctx, slog.LevelDebug, "minutes: attempt of a request", attrsOf(a)...)
 		if a.Pause > 0 {
 			l.LogAttrs(ctx, slog.LevelInfo, "minutes: a 429 pauses all requests",
 				slog.String("operation", string(a.Operation)), slog.Duration("for", a.Pause))
@@ -100,7 +97,6 @@ func logAttempts(l *slog.Logger) func(context.Context, Attempt) {
 	}
 }
 
-// attrsOf returns what a log line says about an attempt.
 func attrsOf(a Attempt) []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("operation", string(a.Operation)), slog.String("method", a.Method), slog.String("path", singleLine(a.Path)),
@@ -124,8 +120,8 @@ func attrsOf(a Attempt) []slog.Attr {
 // logTrouble logs that the poller's requests begin to fail, and that they work again.
 func (c *core) logTrouble(err error) {
 	if err == nil {
-		c.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: requests of waits succeed again")
+		c.log.Warn("minutes: requests of waits succeed again")
 		return
 	}
-	c.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: requests of waits fail, and the waits continue", slog.String("error", singleLine(err.Error())))
+	c.log.Warn("minutes: requests of waits fail, and the waits continue", "error", singleLine(err.Error()))
 }

@@ -18,17 +18,13 @@ import (
 
 const version = "0.1.0" // of this package
 
-// Option changes a setting of a new Client. The functions that begin with With return Options, and if one
-// cannot be used, New returns a *ParamError instead of a Client.
+// Option changes a setting of a new Client. The functions that begin with With return Options.
 type Option struct{ apply func(*core) error }
 
-const attemptTimeout = 30 * time.Second // of an API call
-
-// defaults returns a core with the default settings. The service publishes no rate limit. The
-// limiter only slows runaway loops down.
+// defaults returns a core with the default settings. The limiter only slows runaway loops down.
 func defaults() *core {
 	return &core{
-		Config:  rest.Config{UserAgent: "minutes-go/" + version, Timeout: attemptTimeout, MaxRetries: 4},
+		Config:  rest.Config{UserAgent: "minutes-go/" + version, Timeout: 30 * time.Second, MaxRetries: 4},
 		routes:  slices.Clone(route.Table),
 		limit:   rate.NewLimiter(100, 100), // requests a second, and in a burst
 		log:     slog.New(slog.DiscardHandler),
@@ -65,13 +61,12 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 func WithHTTPClient(hc *http.Client) Option {
 	ok := hc != nil && hc.Timeout >= 0
 	return option("WithHTTPClient", ok, "must not be nil or have a negative Timeout", func(c *core) {
-		c.Transport, c.Timeout = hc.Transport, cmp.Or(hc.Timeout, attemptTimeout)
+		c.Transport, c.Timeout = hc.Transport, cmp.Or(hc.Timeout, c.Timeout)
 	})
 }
 
 // WithStorageHTTPClient makes uploads, and only uploads, with hc's transport, used as in [WithHTTPClient],
-// or with the default transport if hc.Transport is nil. The Client never changes hc, and ignores
-// hc.Timeout, hc.Jar and hc.CheckRedirect.
+// or with the default transport if hc.Transport is nil. The Client also ignores hc.Timeout.
 func WithStorageHTTPClient(hc *http.Client) Option {
 	return option("WithStorageHTTPClient", hc != nil, "must not be nil",
 		func(c *core) { c.storage = cmp.Or(hc.Transport, rest.StorageTransport(nil)) })
@@ -130,8 +125,7 @@ func WithUploadConcurrency(n int) Option {
 	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(c *core) { c.slots = make(chan struct{}, n) })
 }
 
-// UploadTimeouts limits one attempt of an upload, so that an attempt that hangs is given up. A zero field
-// selects the default.
+// UploadTimeouts limits one attempt of an upload. A zero field selects the default.
 type UploadTimeouts struct {
 	// Stall is how long the attempt may make no progress while it connects, sends the recording or
 	// reads it. The default is a minute.
@@ -142,8 +136,8 @@ type UploadTimeouts struct {
 }
 
 // WithUploadTimeouts sets when the Client gives up an attempt of an upload, so that nothing that hangs
-// keeps an upload slot for ever. The upload as a whole has no timeout but its context's deadline. If your
-// transport limits its connections, keep [WithUploadConcurrency] within that limit, because Stall includes the wait for a connection.
+// keeps an upload slot for ever. If your transport limits its connections, keep [WithUploadConcurrency]
+// within that limit, because Stall includes the wait for a connection.
 func WithUploadTimeouts(t UploadTimeouts) Option {
 	return option("WithUploadTimeouts", t.Stall >= 0 && t.Response >= 0, "must not be negative", func(c *core) {
 		c.uploads = UploadTimeouts{Stall: cmp.Or(t.Stall, c.uploads.Stall), Response: cmp.Or(t.Response, c.uploads.Response)}
@@ -161,7 +155,6 @@ func WithRateLimit(perSecond float64, burst int) Option {
 		func(c *core) { c.limit = rate.NewLimiter(limit, burst) })
 }
 
-// methods lists the methods that a request can have.
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
 const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
@@ -175,15 +168,14 @@ func WithRoute(op Operation, method, path string) Option {
 		if at < 0 || c.routes[at].Basis != route.Assumed {
 			return &ParamError{Param: "WithRoute", Reason: "op: is not an operation whose route is assumed"}
 		}
-		row, example := &c.routes[at], strings.ReplaceAll(path, route.Param, "x")
+		row := &c.routes[at]
 		asMany := strings.Count(path, route.Param) == strings.Count(row.Path, route.Param)
-		problem := pathProblem(example)
+		problem := pathProblem(strings.ReplaceAll(path, route.Param, "x"))
 		row.Method, row.Path = method, path
 		return cmp.Or(
 			checkThat("WithRoute", slices.Contains(methods, method), "method: "+methodReason),
 			checkThat("WithRoute", asMany, "path: must contain "+route.Param+" once for OpMeetingsTranscript, and not for other operations"),
-			checkThat("WithRoute", !strings.Contains(path, "%"), "path: must not contain escapes"),
-			checkThat("WithRoute", example == "/" || problem == "", "path: "+problem),
+			checkThat("WithRoute", path == "/" || problem == "", "path: "+problem),
 		)
 	}}
 }

@@ -31,10 +31,7 @@ type projectList struct {
 // you may need [WithRoute].
 func (s *ProjectsService) List(ctx context.Context) ([]*Project, error) {
 	list, err := do[projectList](ctx, s.core, rest.Request{Operation: route.ProjectsList})
-	if err != nil {
-		return nil, err
-	}
-	return list.Projects, nil
+	return cmp.Or(list, new(projectList)).Projects, err
 }
 
 // ProjectCreateParams describes a project for Create.
@@ -51,6 +48,6 @@ func (s *ProjectsService) Create(ctx context.Context, params *ProjectCreateParam
 	return do[Project](ctx, s.core, rest.Request{Operation: route.ProjectsCreate, Body: cmp.Or(params, new(ProjectCreateParams))})
 }
 
-func (v *Project) missing(fields) string { return lacks("id", v.ID == "") }
+func (v *Project) missing(received) string { return lacks("id", v == nil || v.ID == "") }
 
-func (l *projectList) missing(sent fields) string { return missingList("projects", &l.Projects, sent) }
+func (l *projectList) missing(r received) string { return missingList("projects", l.Projects, r) }

@@ -44,12 +44,6 @@ func (r Recording) Close() error {
 	return nil
 }
 
-// check rejects a recording that cannot become minutes.
-func (r Recording) check() error {
-	return cmp.Or(checkGiven("recording.Audio", r.Audio != nil),
-		checkSize("recording.Size", r.Size), checkContentType("recording.ContentType", r.ContentType))
-}
-
 func checkSize(param string, size int64) error {
 	switch {
 	case size <= 0:
@@ -62,12 +56,8 @@ func checkSize(param string, size int64) error {
 
 func checkContentType(param, contentType string) error {
 	kind, _, err := mime.ParseMediaType(contentType)
-	spaced := strings.TrimSpace(contentType) != contentType // a header loses the space, which breaks the signature
-	return cmp.Or(
-		checkThat(param, contentType != "", "must not be empty"),
-		checkThat(param, err == nil && !spaced && strings.Contains(kind, "/"), "is not a MIME type"),
-		checkThat(param, !strings.ContainsFunc(contentType, unicode.IsControl), "contains a control character"),
-	)
+	unchanged := strings.TrimSpace(contentType) == contentType && !strings.ContainsFunc(contentType, unicode.IsControl) // by a header
+	return checkThat(param, err == nil && unchanged && strings.Contains(kind, "/"), "is not a MIME type")
 }
 
 // FromFile returns a Source for a file, and finds the content type from its content and extension.
@@ -101,15 +91,10 @@ func FromFile(path string) Source {
 
 // fileError adds the name of the file to a ParamError.
 func fileError(path string, err error) error {
-	bad, ok := err.(*ParamError)
-	if !ok {
-		return err
+	if bad, ok := err.(*ParamError); ok {
+		bad.Reason = strconv.Quote(path) + ": " + bad.Reason
 	}
-	reason := strconv.Quote(path) + ": " + bad.Reason
-	if errors.Is(bad, ErrRecordingFormat) {
-		reason += " to FromReader, with the opened file"
-	}
-	return &ParamError{Param: bad.Param, Reason: reason, Err: bad.Err}
+	return err
 }
 
 // FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client does not
@@ -133,7 +118,7 @@ func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 
 // FromReader returns a Source that copies r to a temporary file, because an upload needs the length first
 // and may be retried. The Client deletes the file when the upload ends. The Source works only once, because
-// then r has been read. If contentType is empty, the Source finds the type from the content.
+// then r has been read. It finds the type from the content if contentType is empty.
 //
 // Errors of the Source: the error of reading r, of writing the file, or of the context; an error if a read
 // takes longer than UploadTimeouts.Stall, or if the Source was opened before; or a *[ParamError] with the
@@ -205,7 +190,11 @@ func openRecording(ctx context.Context, abort context.CancelCauseFunc, source So
 		if err != nil {
 			return Recording{}, err
 		}
-		if err := rec.check(); err != nil {
+		if err = cmp.Or(
+			checkGiven("recording.Audio", rec.Audio != nil),
+			checkSize("recording.Size", rec.Size),
+			checkContentType("recording.ContentType", rec.ContentType),
+		); err != nil {
 			return Recording{}, errors.Join(err, rec.Close())
 		}
 		return rec, nil
@@ -246,14 +235,6 @@ func sniff(head string) string {
 			return m.contentType
 		}
 	}
-	switch {
-	case len(head) < 2 || head[0] != 0xff:
-		return ""
-	case head[1]&0xf6 == 0xf0: // an ADTS frame
-		return "audio/aac"
-	case head[1]&0xe6 == 0xe2: // an MPEG layer III frame
-		return "audio/mpeg"
-	}
 	return ""
 }
 
@@ -265,6 +246,10 @@ var magic = []struct {
 	{8, "WAVE", "audio/wav"}, {8, "AIFF", "audio/aiff"}, {8, "AVI ", "video/avi"},
 	{4, "ftypM4A", "audio/mp4"}, {4, "ftypqt", "video/quicktime"}, {4, "ftyp", "video/mp4"},
 	{0, "\x1a\x45\xdf\xa3", "video/webm"}, // also Matroska
+	// The first two bytes of a frame: ADTS with and without a checksum, and layer III of MPEG 1, 2 and 2.5.
+	{0, "\xff\xf0", "audio/aac"}, {0, "\xff\xf1", "audio/aac"}, {0, "\xff\xf8", "audio/aac"}, {0, "\xff\xf9", "audio/aac"},
+	{0, "\xff\xfa", "audio/mpeg"}, {0, "\xff\xfb", "audio/mpeg"}, {0, "\xff\xf2", "audio/mpeg"}, {0, "\xff\xf3", "audio/mpeg"},
+	{0, "\xff\xe2", "audio/mpeg"}, {0, "\xff\xe3", "audio/mpeg"},
 }
 
 // sameContainer lists the extensions of other types whose files begin with the same bytes.

@@ -88,7 +88,7 @@ func TestFromFile_FindsContentType(t *testing.T) {
 				testkit.RequireParamError(t, err, "path", "")
 				require.ErrorIs(t, err, minutes.ErrRecordingFormat)
 				require.ErrorContains(t, err, strconv.Quote(path)+": the recording is in no known audio or video format")
-				require.ErrorContains(t, err, "pass its content type to FromReader, with the opened file")
+				require.ErrorContains(t, err, "pass its content type to FromReader or FromReaderAt")
 				return
 			}
 			require.NoError(t, err)

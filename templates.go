@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
@@ -31,14 +32,9 @@ type templateList struct {
 // and the scope meetings:read are assumed, so you may need [WithRoute].
 func (s *TemplatesService) List(ctx context.Context) ([]*Template, error) {
 	list, err := do[templateList](ctx, s.core, rest.Request{Operation: route.TemplatesList})
-	if err != nil {
-		return nil, err
-	}
-	return list.Templates, nil
+	return cmp.Or(list, new(templateList)).Templates, err
 }
 
-func (v *Template) missing(fields) string { return lacks("id", v.ID == "") }
+func (v *Template) missing(received) string { return lacks("id", v == nil || v.ID == "") }
 
-func (l *templateList) missing(sent fields) string {
-	return missingList("templates", &l.Templates, sent)
-}
+func (l *templateList) missing(r received) string { return missingList("templates", l.Templates, r) }

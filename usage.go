@@ -22,10 +22,10 @@ type Usage struct {
 	NextResetAt                string `json:"next_reset_at,omitempty"`      // date of the next top-up, YYYY-MM-DD; empty if there is none
 }
 
-func (u *Usage) missing(sent fields) string {
+func (u *Usage) missing(r received) string {
 	return cmp.Or(
-		lacks("credits_remaining", u.CreditsRemaining == 0 && !sent.has("credits_remaining", false)),
-		lacks("transcribe_seconds_remaining", u.TranscribeSecondsRemaining == 0 && !sent.has("transcribe_seconds_remaining", false)),
+		lacks("credits_remaining", u.CreditsRemaining == 0 && !r.has("credits_remaining", false)),
+		lacks("transcribe_seconds_remaining", u.TranscribeSecondsRemaining == 0 && !r.has("transcribe_seconds_remaining", false)),
 	)
 }
 

@@ -3,15 +3,12 @@ package minutes
 import (
 	"cmp"
 	"context"
-	"slices"
-	"strconv"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// VocabularyService reads and changes the organisation's vocabulary, the terms that transcripts
-// should spell right (section 4.3).
+// VocabularyService reads and changes the organisation's vocabulary (section 4.3).
 type VocabularyService struct{ service }
 
 // The operations of [VocabularyService].
@@ -49,15 +46,11 @@ const (
 	VariantManual VariantSource = "manual" // typed in
 )
 
-func (v *Vocabulary) missing(sent fields) string {
-	noTerm := slices.IndexFunc(v.Entries, func(e VocabularyEntry) bool { return e.Term == "" })
-	field := cmp.Or(
-		lacks("terms", v.Terms == nil && !sent.has("terms", true)),
-		lacks("entries", v.Entries == nil && !sent.has("entries", true)),
-		lacks("entries["+strconv.Itoa(noTerm)+"].term", noTerm >= 0),
+func (v *Vocabulary) missing(r received) string {
+	return cmp.Or(
+		lacks("terms", v.Terms == nil && !r.has("terms", true)),
+		lacks("entries", v.Entries == nil && !r.has("entries", true)),
 	)
-	v.Terms, v.Entries = append([]string{}, v.Terms...), append([]VocabularyEntry{}, v.Entries...) // never nil
-	return field
 }
 
 // Get returns all terms with their variants. Method, path and the scope meetings:read are assumed, so you
