@@ -180,9 +180,11 @@ type ParamError struct {
 // These errors describe a recording that cannot be uploaded. They are not codes of the service, and are
 // inside a *ParamError, so compare with [errors.Is].
 var (
-	ErrRecordingEmpty    = errors.New("the recording is empty")
+	ErrRecordingEmpty = errors.New("the recording is empty") // it has no bytes
+	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
 	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, and the service rejects most over one gigabyte")
-	ErrRecordingFormat   = errors.New("the recording is in no known audio or video format; if it is one, pass its content type to FromReader or FromReaderAt")
+	// ErrRecordingFormat: neither you nor the recording says which format it has.
+	ErrRecordingFormat = errors.New("the recording is in no known audio or video format; if it is one, pass its content type to FromReader or FromReaderAt")
 )
 
 // Error returns the parameter and the reason, but not the value, which may be a secret.
@@ -373,6 +375,9 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 		e.Message = "the response is not the service's error envelope"
 		if err != nil {
 			e.Message += ": " + c.describeBody(r, err)
+		}
+		if r.Status == http.StatusNotFound {
+			e.Message += "; check the base URL"
 		}
 	}
 	e.RequestID = cmp.Or(env.Error.RequestID, e.RequestID)

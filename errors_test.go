@@ -107,21 +107,21 @@ func TestError_DescribesResponseWithoutEnvelope(t *testing.T) {
 		text   string // after method and path
 	}{
 		"bare 429":                      {429, "slow down", []string{"Content-Type", "text/plain"}, minutes.ErrRateLimited, "429 RATE_LIMITED: too many requests"},
-		"HTML 404":                      {404, page, []string{"Content-Type", "text/html; charset=utf-8"}, "", "404: the response is not the service's error envelope: minutes.example sent \"<!DOCTYPE html><h1>Not Found</h1><p>NOT_FOUND</p>\""},
+		"HTML 404":                      {404, page, []string{"Content-Type", "text/html; charset=utf-8"}, "", "404: the response is not the service's error envelope: minutes.example sent \"<!DOCTYPE html><h1>Not Found</h1><p>NOT_FOUND</p>\"; check the base URL"},
 		"empty 500":                     {500, "", nil, "", "500: Internal Server Error"},
 		"empty, unnamed status":         {599, "", nil, "", "599: the response is empty"},
 		"request id of a gateway":       {502, "", []string{"X-Request-Id", "gw-7"}, "", "502: Bad Gateway (request id gw-7)"},
-		"truncated envelope":            {404, `{"error":{"code":"NOT_FOUND","mess`, []string{"Content-Type", "application/json"}, "", "404: the response is not the service's error envelope: invalid JSON (34 bytes)"},
-		"trailing text":                 {404, `{"error":{"code":"NOT_FOUND"}} and more`, nil, "", "404: the response is not the service's error envelope: invalid JSON (39 bytes)"},
-		"null":                          {404, `null`, nil, "", "404: the response is not the service's error envelope"},
-		"array":                         {404, `[{"error":{"code":"NOT_FOUND"}}]`, nil, "", "404: the response is not the service's error envelope: a JSON array does not fit the response"},
-		"string":                        {404, `"NOT_FOUND"`, nil, "", "404: the response is not the service's error envelope: a JSON string does not fit the response"},
-		"error string":                  {404, `{"error":"NOT_FOUND"}`, nil, "", `404: the response is not the service's error envelope: a JSON string does not fit error`},
-		"empty code":                    {404, `{"error":{"code":"","message":"m"}}`, nil, "", "404: the response is not the service's error envelope"},
+		"truncated envelope":            {404, `{"error":{"code":"NOT_FOUND","mess`, []string{"Content-Type", "application/json"}, "", "404: the response is not the service's error envelope: invalid JSON (34 bytes); check the base URL"},
+		"trailing text":                 {404, `{"error":{"code":"NOT_FOUND"}} and more`, nil, "", "404: the response is not the service's error envelope: invalid JSON (39 bytes); check the base URL"},
+		"null":                          {404, `null`, nil, "", "404: the response is not the service's error envelope; check the base URL"},
+		"array":                         {404, `[{"error":{"code":"NOT_FOUND"}}]`, nil, "", "404: the response is not the service's error envelope: a JSON array does not fit the response; check the base URL"},
+		"string":                        {404, `"NOT_FOUND"`, nil, "", "404: the response is not the service's error envelope: a JSON string does not fit the response; check the base URL"},
+		"error string":                  {404, `{"error":"NOT_FOUND"}`, nil, "", `404: the response is not the service's error envelope: a JSON string does not fit error; check the base URL`},
+		"empty code":                    {404, `{"error":{"code":"","message":"m"}}`, nil, "", "404: the response is not the service's error envelope; check the base URL"},
 		"code only":                     {404, `{"error":{"code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
 		"code and request id in header": {404, `{"error":{"code":"NOT_FOUND"}}`, []string{"X-Request-Id", "gw-7"}, "NOT_FOUND", "404 NOT_FOUND (request id gw-7)"},
 		"wrong types beside the code":   {404, `{"error":{"message":7,"code":"NOT_FOUND","request_id":{},"details":[1]}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
-		"oversized":                     {404, `{"error":{"code":"NOT_FOUND","message":"` + strings.Repeat("x", 2<<20) + `"}}`, nil, "", "404: the response is not the service's error envelope: invalid JSON (262145 bytes)"},
+		"oversized":                     {404, `{"error":{"code":"NOT_FOUND","message":"` + strings.Repeat("x", 2<<20) + `"}}`, nil, "", "404: the response is not the service's error envelope: invalid JSON (262145 bytes); check the base URL"},
 		"message of several lines":      {404, `{"error":{"code":"NOT_FOUND","message":"a\r\nb\u001b[31mc\u202ed\u0000","request_id":"r\n"}}`, nil, "NOT_FOUND", "404 NOT_FOUND: a  b [31mc d  (request id r )"},
 		"redirect":                      {302, page, []string{"Location", "https://evil.example/?q"}, "", "302: the Client does not follow redirects, here to evil.example"},
 		"echo of the key":               {401, `{"error":{"code":"UNAUTHENTICATED","message":"no key ` + testkit.Key + `","request_id":"` + testkit.Key + `"}}`, nil, "UNAUTHENTICATED", "401 UNAUTHENTICATED: no key *** (request id ***)"},
@@ -322,6 +322,7 @@ func TestDecode_RejectsMissingFields(t *testing.T) {
 		{"templates.list", `{"templates":[null]}`, "templates[0].id"},
 		{"vocabulary.get", `{"entries":[],"max_terms":1}`, "terms"},
 		{"vocabulary.get", `{"terms":[],"max_terms":1}`, "entries"},
+		{"vocabulary.get", `{"terms":["a"],"entries":[{"term":"a"},{"variants":[]}],"max_terms":1}`, "entries[1].term"},
 	} {
 		op := testkit.OperationNamed(t, test.op)
 		client, _ := testkit.Responding(t, testkit.Canned(op.Status, test.body))

@@ -47,11 +47,10 @@ const (
 )
 
 func (v *Vocabulary) missing(r received) string {
-	return cmp.Or(
-		lacks("terms", v.Terms == nil && !r.has("terms", true)),
-		lacks("entries", v.Entries == nil && !r.has("entries", true)),
-	)
+	return cmp.Or(lacks("terms", v.Terms == nil && !r.has("terms", true)), missingList("entries", v.Entries, r))
 }
+
+func (e VocabularyEntry) missing(received) string { return lacks("term", e.Term == "") }
 
 // Get returns all terms with their variants. Method, path and the scope meetings:read are assumed, so you
 // may need [WithRoute].
