@@ -60,10 +60,11 @@ var (
 )
 
 // Do makes the attempt. It returns soon after ctx is done, and after Stall or Response at the latest,
-// even if Audio, Progress or Transport blocks. Only the blocked call may then still be running.
-func (p *Put) Do(ctx context.Context) Outcome {
+// even if Audio, Progress or Transport blocks. Only the blocked call may then still be running, with
+// this copy of the Put.
+func (p Put) Do(ctx context.Context) Outcome {
 	began := time.Now()
-	b := &body{Put: p, turn: make(chan struct{}, 1)}
+	b := &body{Put: &p, turn: make(chan struct{}, 1)}
 	b.ctx, b.abort = context.WithCancelCause(ctx)
 	b.watchdog = time.AfterFunc(p.Stall, b.stalled)
 	o, err := Run(b.ctx, func() (Outcome, error) { return p.send(b) }, func(Outcome) {})
