@@ -104,11 +104,8 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 		if err == nil && next.Ask {
 			err = u.ask(ctx)
 		}
-		if err == nil && next.Step == storage.Renew {
-			err = u.newURL(ctx)
-		}
 		if err == nil && next.Step != storage.GiveUp {
-			err = c.storageThrottle.Wait(ctx, false)
+			err = u.prepare(ctx, next.Step == storage.Renew)
 		}
 		switch {
 		case errors.Is(err, errArrived):
@@ -121,14 +118,26 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 	return nil
 }
 
-// newURL gets an upload URL. If that fails, the meeting may have the audio of an earlier attempt, or, if
-// the service rejects the request because there is audio, that of another worker.
-func (u *upload) newURL(ctx context.Context) error {
-	sentAt := time.Now()
-	t, resp, err := u.uploadURL(ctx, u.id, u.put.ContentType)
+// prepare gets a new upload URL, if renew is set, and waits until storage may get the next attempt. If
+// that fails, the meeting may have the audio of an earlier attempt, or, if the service rejects the
+// request for the URL because there is audio, that of another worker.
+func (u *upload) prepare(ctx context.Context, renew bool) (err error) {
+	if renew {
+		err = u.newURL(ctx)
+	}
+	if err == nil {
+		err = u.core.storageThrottle.Wait(ctx, false)
+	}
 	if err != nil && u.state.Arrived || errors.Is(err, ErrBadRequest) && u.state.Shared {
 		err = cmp.Or(u.ask(ctx), err)
 	}
+	return err
+}
+
+// newURL gets an upload URL.
+func (u *upload) newURL(ctx context.Context) error {
+	sentAt := time.Now()
+	t, resp, err := u.uploadURL(ctx, u.id, u.put.ContentType)
 	if err != nil {
 		return err
 	}
