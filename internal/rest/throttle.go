@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	leastPace = 0.15  // requests a second, so that a 429 without a Retry-After pauses for at most ten seconds
+	leastPace = 0.15  // requests a second, so that the pace alone makes no pause longer than ten seconds
 	growth    = 0.001 // of the pace, by the square of the seconds since the last 429
 )
 
@@ -19,22 +19,22 @@ const (
 // at a pace that it shares fairly with other processes which the service limits together with it.
 //
 // Nothing is known about the service's limit: it may belong to a process, a key or an address, and other processes may use it
-// up. So each 429 halves the pace, which then grows by an amount that only depends on the time since that 429. All processes
-// gain the same and lose in proportion to what they have; so they approach equal shares. The growth is quadratic, because
-// that finds a share of 0.1 requests a second as well as one of 100: it is 0.1 after ten seconds, 3.6 after a minute, and 90
-// after five.
+// up. So each 429 halves the pace, or at first the requests of the last second. Then the pace grows by an amount that only
+// depends on the time since that 429. All processes gain the same and lose in proportion to what they have; so they approach
+// equal shares. The growth is quadratic, because that finds a small share as well as a large one: it is 0.1 requests a second
+// after ten seconds, 3.6 after a minute, and 90 after five.
 type Throttle struct {
 	limit *rate.Limiter
 	// The user's requests stand in one line, those in the background in another. The first one of a line has its token.
 	users, background chan struct{}
 
 	mu      sync.Mutex
-	next    time.Time // when 429s let the next request go
+	next    time.Time // when 429s let the next request go: the end of the pause, and then of a gap after each request
 	limited time.Time // the last 429 that halved the pace; zero if there was none, so that the pace has no bound
 	halved  float64   // requests a second just after that 429
 	sent    time.Time // the last request
 	recent  float64   // requests in about the second before sent, each counting less the older it was
-	since   time.Time // when the first request in the background became the first
+	since   time.Time // when the first request in the background became the first; it only counts while there is one
 }
 
 // NewThrottle returns a Throttle within a limit.
@@ -48,7 +48,7 @@ var ErrPaused = fmt.Errorf("the rate-limit pause outlasts the context's deadline
 
 // Wait returns once a request may be sent. If ctx's deadline comes before the end of the pause, it returns ErrPaused at once.
 func (t *Throttle) Wait(ctx context.Context, background bool) error {
-	if left := t.Left(); left > 0 && tooLate(ctx, left) {
+	if t.paused(ctx) {
 		return ErrPaused
 	}
 	line, other := t.users, t.background
@@ -65,14 +65,22 @@ func (t *Throttle) Wait(ctx context.Context, background bool) error {
 		if left <= 0 {
 			return nil
 		}
-		_ = Sleep(ctx, left) // meanwhile, a 429 may come
+		if _ = Sleep(ctx, left); t.paused(ctx) { // a 429 has come meanwhile
+			return ErrPaused
+		}
 	}
 	return ctx.Err()
 }
 
-// send records a request if it may be sent now. Otherwise it returns how long the request must wait, which began as the
-// first of its line. Of two that contend, the user's goes first, unless the one in the background has waited for the time
-// of three requests, or for a minute.
+// paused reports whether 429s hold the next request back until after ctx's deadline.
+func (t *Throttle) paused(ctx context.Context) bool {
+	left := t.Left()
+	return left > 0 && ctx.Err() == nil && tooLate(ctx, left)
+}
+
+// send records a request if it may be sent now. Otherwise it returns how long the request must wait. began is when it became
+// the first of its line. If the other line has a request, too, the user's goes first, unless the one in the background is
+// overdue: it has waited for the time of three requests, or for a minute.
 func (t *Throttle) send(background bool, began time.Time, contended bool) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +94,7 @@ func (t *Throttle) send(background bool, began time.Time, contended bool) time.D
 	gap := gapOf(min(t.perSecond(now), float64(t.limit.Limit())))
 	r := t.limit.ReserveN(now, 1)
 	left := r.DelayFrom(now)
-	if overdue := now.Sub(t.since) >= min(3*gap, time.Minute); contended && overdue != background {
+	if overdue := now.Sub(t.since) >= min(3*gap, time.Minute); contended && overdue != background { // the other one's turn
 		left = max(left, gap/8) // by then, the other one has gone
 	}
 	if left > 0 {
@@ -108,7 +116,7 @@ func (t *Throttle) perSecond(now time.Time) float64 {
 func gapOf(perSecond float64) time.Duration { return time.Duration(float64(time.Second) / perSecond) }
 
 // Limited records that an attempt, sent at sentAt, was told to come back after a pause. It returns the pause of all requests
-// that this started or extended, else 0. If the attempt was sent before the last 429 came, it says nothing new about the pace.
+// that this started or extended, else 0. If the attempt was sent before the last 429 came, it does not change the pace.
 func (t *Throttle) Limited(sentAt time.Time, pause time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

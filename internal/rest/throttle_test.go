@@ -91,6 +91,21 @@ func TestThrottle_PausesLongerAfterMore429s(t *testing.T) {
 	})
 }
 
+// A pause that outlasts the deadline ends a wait, even if the 429 comes during the wait.
+func TestThrottle_EndsAWaitThatIsInVain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		throttle := NewThrottle(rate.NewLimiter(rate.Inf, 0))
+		began := time.Now()
+		throttle.Limited(began, 3*time.Second)
+		time.AfterFunc(time.Second, func() { throttle.Limited(began, 30*time.Second) })
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		require.ErrorIs(t, throttle.Wait(ctx, false), ErrPaused)
+		require.Less(t, time.Since(began), 15*time.Second)
+	})
+}
+
 func TestThrottle_ForgetsOld429(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
