@@ -18,11 +18,11 @@ const maxText = 8 << 20
 // decode decodes a 2xx response into out, unless out is nil. Required fields are checked, too, unless
 // out is a caller's type; see Client.Do.
 func (c *core) decode(resp *rest.Response, out any) error {
-	if out == nil {
-		return nil
-	}
 	if resp.Limit > 0 {
 		return c.requestError(resp, fmt.Sprintf("the response is longer than %d bytes", resp.Limit))
+	}
+	if out == nil {
+		return nil
 	}
 	if err := json.Unmarshal(resp.Body, out); err != nil {
 		return c.requestError(resp, "the response does not match the API reference: "+c.describeBody(resp, err))

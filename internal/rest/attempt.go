@@ -23,7 +23,7 @@ type Attempt struct {
 	Err       error         // why there is no whole response; without secrets
 	Took      time.Duration // from the beginning to the end
 	WillRetry bool          // another attempt follows
-	RetryIn   time.Duration // the longest wait before that attempt, since the wait is random
+	RetryIn   time.Duration // the longest wait before that attempt, unless others go first
 	Pause     time.Duration // of all requests, which this attempt started or extended; else 0
 }
 
@@ -40,8 +40,9 @@ func AttemptOf(ctx context.Context) *Attempt {
 	return a
 }
 
-// attempt sends the request and reads the whole response, both within the time limit. So a body
-// that breaks off is a lost connection, and nothing after this link waits for the network.
+// attempt sends the request and reads the whole response, both within the time limit. So nothing after
+// this link waits for the network. A body that breaks off is a lost connection, except that of a 429 or
+// a 5xx, whose status says enough.
 type attempt struct {
 	next    http.RoundTripper
 	timeout time.Duration
@@ -95,7 +96,7 @@ func (k *call) read(resp *http.Response) error {
 		_, err = body.ReadFrom(io.LimitReader(stream, most+1))
 	}
 	if r.Body = body.Bytes(); int64(len(r.Body)) > most {
-		r.Limit = most
+		r.Body, r.Limit = r.Body[:most], most
 	}
 	resp.Body = http.NoBody
 	if r.Header.Get("Location") != "" { // http.Client would follow it, or fail if it is not a URL
