@@ -170,8 +170,8 @@ func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest
 	return out, resp, nil
 }
 
-// request is send for an operation, with the route of the table. It returns a *ParamError if the request
-// cannot be sent unchanged.
+// request calls send with the route of an operation from the table. It returns a *ParamError if the
+// request cannot be sent unchanged.
 func (c *core) request(ctx context.Context, in rest.Request, out any) (*rest.Response, error) {
 	row := c.routes[slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == in.Operation })]
 	before, after, hasID := strings.Cut(row.Path, route.Param)
@@ -185,9 +185,8 @@ func (c *core) request(ctx context.Context, in rest.Request, out any) (*rest.Res
 	return c.send(ctx, in, out)
 }
 
-// send makes one request, and decodes the response into out unless out is nil. It returns an *Error
-// unless the response is a whole 2xx that can be decoded. Even with an error, it returns the response
-// if there was one.
+// send makes one request, and decodes the response into out unless out is nil. Once ctx is checked, it
+// returns an *Error unless the response is a whole 2xx that can be decoded, and the response even then.
 func (c *core) send(ctx context.Context, in rest.Request, out any) (*rest.Response, error) {
 	if err := checkGiven("ctx", ctx != nil); err != nil {
 		return nil, err

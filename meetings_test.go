@@ -30,12 +30,13 @@ func takesID() map[string]func(context.Context, *minutes.Client, string) (any, e
 	return calls
 }
 
-// Every method rejects ids that would change the path, before any request.
+// Every method rejects ids that would change the path, or that errors and logs must not show, before any
+// request.
 func TestMeetings_RejectUnusableIDs(t *testing.T) {
 	t.Parallel()
 	ids := map[string]string{
 		"empty": "", "dot": ".", "dots": "..", "newline": "mtg_1\n", "header": "mtg_1\r\nX-Evil: 1", "NUL": "mtg_\x00",
-		"DEL": "mtg_\x7f", "C1": "mtg_\u0085",
+		"DEL": "mtg_\x7f", "C1": "mtg_\u0085", "the API key": "mtg_" + testkit.Key,
 	}
 	calls := takesID()
 	calls["upload"] = func(ctx context.Context, c *minutes.Client, id string) (any, error) {

@@ -86,7 +86,7 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			}
 		}, func(p *plan, _ []*watch) any { return p.until }, time.Duration(0)},
 		{"few waits are not worth a page", few - 1, nil, func(p *plan, _ []*watch) any { return p.sweepAt() }, never},
-		{"a page of the window holds what it shows", few, func(t *testing.T, p *plan, w []*watch) {
+		{"a page of the window puts off the GETs of what it shows", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, now+Interval, "next", w[:2]...)
 		}, due, never},

@@ -21,7 +21,7 @@ func NeverSent(err error) bool {
 
 // Permanent reports whether a retry would certainly fail with the same err: the server's certificate
 // cannot be verified, the server speaks another version of TLS or none, or a proxy rejected the
-// connection with a 4xx.
+// connection with less than a 500.
 func Permanent(err error) bool {
 	if err == nil {
 		return false

@@ -2,9 +2,10 @@
 // returns the last response. It knows URLs, headers, bytes and the API key, but no operation; the
 // caller interprets the response.
 //
-// Read [New] first: it assembles the chain that each attempt passes through. The files then follow
-// in this order: retry.go, limit.go (with throttle.go), credentials.go, attempt.go. They use
-// connection.go (what an error of a connection means) and secret.go (how errors lose secrets).
+// Read [New] first: it assembles the chain that each attempt passes through. Then follow an attempt:
+// limit.go (with throttle.go), credentials.go, attempt.go, transport.go, and at last retry.go, which
+// decides what follows it. They use connection.go (what an error of a connection means) and secret.go
+// (how errors lose secrets).
 package rest
 
 import (
@@ -47,7 +48,7 @@ type Client struct {
 //
 //	retryablehttp  sends the request; then checkRetry decides whether to repeat it, and
 //	               backoff when (retry.go)
-//	http.Client    only wraps errors, with the URL
+//	http.Client    only wraps errors, with the URL; it sees no redirect
 //	limit          waits for the end of a rate-limit pause, for the pace after it, and for the rate limit
 //	credentials    sets the header, with the API key
 //	attempt        limits the time, and reads the whole response
@@ -85,14 +86,14 @@ type Request struct {
 	Buffer *bytes.Buffer
 }
 
-// Response is the last response that any attempt of a request received. But a 429 does not count if the connection of a later
-// attempt was lost. Its body is in memory.
+// Response is the last response that any attempt of a request received. But a 429 does not count if a later attempt got no
+// response although it may have been sent. Its body is in memory.
 type Response struct {
 	Request    *Request
 	Status     int         // 0 if there was no response
 	Header     http.Header // nil if there was no response
 	Body       []byte
-	Limit      int64         // the length after which the body was cut; 0 if it is whole
+	Limit      int64         // the length after which a longer body was cut; else 0
 	RetryAfter time.Duration // of a 429 or 503, or the rest of the pause after ErrPaused; else 0
 	// MayHaveTakenEffect reports that the service may have carried out the request, in this attempt
 	// or in an earlier one.
@@ -105,16 +106,18 @@ type call struct {
 	response Response
 	attempts int      // so far
 	attempt  *Attempt // the last one
-	failure  error    // why the last attempt has no whole response (set by checkRetry), or why it was not sent (by limit)
+	// failure is why the last attempt has no whole response (set by checkRetry), or was not sent (by
+	// limit). It is nil if ctx ended the wait for a retry of a response.
+	failure error
 }
 
 type callKey struct{}
 
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
-// Do makes one request. It always returns a Response. Without an error, the Response is complete,
-// whatever its status. The error contains no secret and no URL. If ctx is done, the error matches
-// ctx.Err() and context.Cause(ctx).
+// Do makes one request. It always returns a Response. Without an error, the Response is complete, or a
+// 429 or 5xx whose body may have broken off. The error contains no secret and no URL. If ctx is done, the
+// error matches ctx.Err() and context.Cause(ctx).
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	k := &call{Request: r}
 	k.response.Request = &k.Request

@@ -26,7 +26,8 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	k.failure = a.Err
 	if a.Status/100 != 4 && !NeverSent(err) { // a 4xx is a rejection, so nothing was done
 		k.response.MayHaveTakenEffect = true
-		if a.Status == 0 && k.response.Status == http.StatusTooManyRequests { // an earlier one, which says that nothing was done
+		// Without a response to this attempt, k has that of an earlier one. A 429 there would say that nothing was done.
+		if a.Status == 0 && k.response.Status == http.StatusTooManyRequests {
 			k.response = Response{Request: &k.Request, MayHaveTakenEffect: true}
 		}
 	}

@@ -186,8 +186,8 @@ func TestTopUp(t *testing.T) {
 	require.Equal(t, `1000 360000 2001-01-02`, s.usage(), "a date gone by is shown and never comes")
 }
 
-// TestReindex is D9.
-func TestReindex(t *testing.T) {
+// A change of title, date or project costs a credit once the minutes are ready (D9).
+func TestUpdate_OfReadyMinutesCostsACredit(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, withAcme(func(o *world.Organisation) { o.Credits = new(6) }))
 	id := s.create("ci", "")
