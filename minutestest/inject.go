@@ -136,7 +136,6 @@ func (s *Server) Inject(m Match, what ...Fault) *Injection {
 	}
 	if err != nil {
 		s.fail("Inject", err)
-		i.stopped = true
 		return i
 	}
 	if _, file, line, ok := runtime.Caller(1); ok && s.inTest {

@@ -90,6 +90,7 @@ func TestLoadWorld_NamesPathOfMistake(t *testing.T) {
 		"unknown stage":         {`{"stages":{"prepair":"1s"}}`, `world: stages: unknown field "prepair"`},
 		"no duration":           {`{"stages":{"prepare":"soon"}}`, `world: stages: "soon" is not a duration such as 20ms or 1m30s`},
 		"negative duration":     {`{"stages":{"write":"-1s"}}`, `stages.write: -1s is negative`},
+		"negative preparation":  {`{"stages":{"prepare":"-1s"}}`, `stages.prepare: -1s is negative`},
 		"no id":                 {`{"organisations":[{"name":"Acme"}]}`, `organisations[0].id: missing`},
 		"negative credits":      {`{"organisations":[{"id":"o","credits":-1}]}`, `organisations[0].credits: -1 is negative`},
 		"no date":               {`{"organisations":[{"id":"o","next_reset_at":"2026-02-30"}]}`, `organisations[0].next_reset_at: "2026-02-30" is no date such as 2026-12-01`},
