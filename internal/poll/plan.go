@@ -200,8 +200,8 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 	delay := Interval << min(w.failed, 4) // longer each time, so that one bad meeting takes nothing from the others
 	switch f.Kind {
 	case RateLimited: // the service has not looked at the request, so it stays due
-		if p.limited { // not only the list is limited
-			p.fails = 0
+		if p.limited { // not only the list is limited, so pages need not wait
+			p.fails, p.retryAt = 0, 0
 		}
 		return false
 	case Rejected: // an answer about the meeting, which counts as a poll

@@ -123,6 +123,14 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 				p.pageFailed(now, &Failure{Kind: RateLimited})
 			}
 		}, sweeping, true},
+		{"a GET with a 429 shows that not only the list is limited", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			page(t, p, now+Interval, "2", w[:2]...)
+			for range giveUp {
+				p.pageFailed(now, &Failure{Kind: RateLimited})
+			}
+			gets(p, w[0], &Failure{Kind: RateLimited})
+		}, func(p *plan, _ []*watch) any { return p.retryAt }, time.Duration(0)},
 		{"a rejected cursor ends a sweep", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, now+Interval, "2", w[:2]...)
