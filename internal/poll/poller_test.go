@@ -203,12 +203,14 @@ func TestPoller_ReportsTroubleOnce(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		lasts  time.Duration // until GETs work again
+		others int           // waits for other meetings
 		follow bool          // while the first page of the list fails
 		want   []error
 	}{
-		{"an outage", 20 * time.Minute, false, []error{errDown, nil}},
-		{"two failures are an accident", 45 * time.Second, false, nil},
-		{"one page that a discovery needs", -1, true, []error{errDown, nil}},
+		{"an outage", 20 * time.Minute, 0, false, []error{errDown, nil}},
+		{"one failure of each of three meetings", time.Second, 2, false, []error{errDown, nil}},
+		{"two failures are an accident", 45 * time.Second, 0, false, nil},
+		{"one page that a discovery needs", -1, 0, true, []error{errDown, nil}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{began: time.Now(), fails: func(at time.Duration) *poll.Failure {
@@ -232,6 +234,9 @@ func TestPoller_ReportsTroubleOnce(t *testing.T) {
 				defer mu.Unlock()
 				reports = append(reports, err)
 			})
+			for i := range c.others {
+				defer p.Subscribe(string(rune('a'+i)), false).Cancel()
+			}
 			if c.follow {
 				defer p.Discover(s.began).Cancel()
 			}
