@@ -272,6 +272,8 @@ func TestDiscovery_ReadsDownToWhatItKnows(t *testing.T) {
 		found, err := d.Next(t.Context())
 		require.NoError(t, err)
 		require.Len(t, found, 3)
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		require.Equal(t, []string{"", "x", "xx", "xxx"}, s.pages)
 	})
 }
