@@ -256,12 +256,17 @@ func TestWait_ObeysHeaders(t *testing.T) {
 		"Retry-After of 429": {429, "Retry-After", "3000", time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
 			var polls []time.Time
 			c, _ := testkit.Responding(t, func(r *http.Request) (*http.Response, error) {
+				mu.Lock()
+				defer mu.Unlock()
 				polls = append(polls, time.Now())
 				return testkit.Canned(test.status, `{"id":"mtg_1","status":"transcribing"}`, test.header, test.value)(r)
 			})
 			testkit.WaitFor(t, c, "mtg_1", time.Hour, nil)
+			mu.Lock()
+			defer mu.Unlock()
 			require.Greater(t, len(polls), 1, name)
 			require.InEpsilon(t, 1.1*test.want.Seconds(), polls[1].Sub(polls[0]).Seconds(), 0.1001, name)
 		})
