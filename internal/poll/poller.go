@@ -376,11 +376,12 @@ func (p *Poller[M]) Record(s Snapshot[M]) {
 	p.got(p.meeting(s.ID), s)
 }
 
-// Ask makes a GET of a meeting necessary that no page replaces: after the interval, or at once, because the user has changed
-// the meeting. It need not be known: a response that was sent before may still come.
+// Ask makes a GET of a meeting necessary that no page replaces: after the interval, or at once, because the user uploads audio
+// and no response has shown it. The meeting need not be known: a response that was sent before may still come.
 func (p *Poller[M]) Ask(id string, atOnce bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.plan.ask(&p.meeting(id).watch, p.now(), atOnce)
+	m := p.meeting(id)
+	p.plan.ask(&m.watch, p.now(), atOnce && (m.last.ID == "" || m.last.Idle))
 	p.run()
 }

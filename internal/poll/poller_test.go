@@ -148,6 +148,7 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 		{name: "every thirty seconds", want: []int{0, 30, 60, 90}},
 		{name: "after a Retry-After", service: &scripted{fails: unavailable(80 * time.Second)}, want: []int{0, 80}},
 		{name: "after five minutes of a longer one", service: &scripted{fails: unavailable(time.Hour)}, want: []int{0}},
+		{name: "not early if the audio is known already", service: &scripted{audio: true}, do: func(p *poll.Poller[int]) { p.Ask("m", true) }, want: []int{0, 30, 60, 90}},
 		{name: "at once after an upload", do: func(p *poll.Poller[int]) { p.Ask("m", true) }, want: []int{0, 10, 40, 70}},
 		{name: "not early to confirm a page", do: func(p *poll.Poller[int]) { p.Ask("m", false) }, want: []int{0, 30, 60, 90}},
 		{name: "later after the user's own poll", do: func(p *poll.Poller[int]) {
