@@ -61,7 +61,7 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 func WithHTTPClient(hc *http.Client) Option {
 	ok := hc != nil && hc.Timeout >= 0
 	return option("WithHTTPClient", ok, "must not be nil or have a negative Timeout", func(c *core) {
-		c.Transport, c.Timeout = hc.Transport, cmp.Or(hc.Timeout, c.Timeout)
+		c.Transport, c.Timeout = hc.Transport, cmp.Or(hc.Timeout, defaults().Timeout)
 	})
 }
 

@@ -56,7 +56,8 @@ func checkSize(param string, size int64) error {
 
 func checkContentType(param, contentType string) error {
 	kind, _, err := mime.ParseMediaType(contentType)
-	unchanged := strings.TrimSpace(contentType) == contentType && !strings.ContainsFunc(contentType, unicode.IsControl) // by a header
+	// In a header, it loses surrounding space, which breaks the signature, and must not have control characters.
+	unchanged := strings.TrimSpace(contentType) == contentType && !strings.ContainsFunc(contentType, unicode.IsControl)
 	return checkThat(param, err == nil && unchanged && strings.Contains(kind, "/"), "is not a MIME type")
 }
 
@@ -203,7 +204,7 @@ func openRecording(ctx context.Context, abort context.CancelCauseFunc, source So
 
 type aliveKey struct{}
 
-// alive tells the Client that a Source of this package is about to read, and has not blocked before.
+// alive reports to the Client that a Source of this package is about to read, and has not blocked before.
 func alive(ctx context.Context) {
 	if f, ok := ctx.Value(aliveKey{}).(func()); ok {
 		f()

@@ -262,7 +262,7 @@ func snapshotOf(m *Meeting) poll.Snapshot[*Meeting] {
 		Created: m.CreatedAt.Time(), Updated: m.UpdatedAt.Time()}
 }
 
-// record tells the poller what a response to the user's own request shows, which began at the given
+// record reports to the poller what a response to the user's own request shows, which began at the given
 // time. It is older than a question that is asked after it, even if both have the same time, as they
 // may in a test's virtual time.
 func (c *core) record(m *Meeting, began time.Time) {

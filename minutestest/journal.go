@@ -53,7 +53,7 @@ func (s *Server) Requests(of ...minutes.Operation) []Request {
 }
 
 // RequestsAfter returns those of [Server.Requests] that ended after the request with this Seq, in the
-// order in which they ended, or all of them for 0. To look at each request once while your program runs,
+// order in which they ended, or all of them for 0. To see each request once while your program runs,
 // begin with 0 and then pass the Seq of the last one that you got. This misses no request, because one
 // that began early and ends late comes at the end.
 func (s *Server) RequestsAfter(seq int, of ...minutes.Operation) iter.Seq[Request] {

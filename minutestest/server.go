@@ -307,7 +307,7 @@ func newHTTPServer(h http.Handler) *http.Server {
 }
 
 // Close closes the Server's connections and listeners, after a tenth of a second for responses that are
-// still open. What the Server has seen can still be read, and closing it twice does no harm.
+// still open. The requests that the Server has seen stay readable, and closing it twice does no harm.
 func (s *Server) Close() error {
 	for _, body := range s.network.leftOpen() {
 		s.audit.watchOpenBody(body)

@@ -81,7 +81,7 @@ type Poller[M any] struct {
 	unsent int // requests under way that are not sent yet
 
 	trouble error   // the last 429, or the last of several failures in a row; nil once requests work again
-	failing bool    // what the log was told last
+	failing bool    // the last report to the log
 	toLog   []error // once the lock is released
 }
 

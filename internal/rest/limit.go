@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// limit waits before every attempt until the throttle lets it through, and tells the throttle of a 429. The wait is outside
+// limit waits before every attempt until the throttle lets it through, and reports a 429 to the throttle. The wait is outside
 // the attempt's time limit.
 type limit struct {
 	next     http.RoundTripper

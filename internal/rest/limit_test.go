@@ -50,7 +50,7 @@ func TestLimit_PausesAllRequests(t *testing.T) {
 			assert.Zero(t, resp.Status)
 			assert.Equal(t, c.Throttle.Left(), resp.RetryAfter)
 			assert.ErrorIs(t, err, context.DeadlineExceeded)
-			assert.Equal(t, "the rate-limit pause outlasts the context's deadline: context deadline exceeded", err.Error())
+			assert.EqualError(t, err, "the rate-limit pause outlasts the context's deadline: context deadline exceeded")
 		})
 		calls.Wait()
 	})

@@ -115,7 +115,7 @@ func (t *Throttle) perSecond(now time.Time) float64 {
 // gapOf returns the time between two requests.
 func gapOf(perSecond float64) time.Duration { return time.Duration(float64(time.Second) / perSecond) }
 
-// Limited records that an attempt, sent at sentAt, was told to come back after a pause. It returns the pause of all requests
+// Limited records that an attempt, sent at sentAt, was rejected, which asks for a pause. It returns the pause of all requests
 // that this started or extended, else 0. If the attempt was sent before the last 429 came, it does not change the pace.
 func (t *Throttle) Limited(sentAt time.Time, pause time.Duration) time.Duration {
 	t.mu.Lock()

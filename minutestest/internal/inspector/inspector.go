@@ -1,7 +1,7 @@
 // Package inspector is the page that shows what the service saw, live or after a test: one HTML
 // document that loads nothing from elsewhere.
 //
-// What it shows is whatever a client has sent. The page makes text of it and nothing else, and its
+// It shows whatever a client has sent. The page makes text of it and nothing else, and its
 // Content-Security-Policy leaves no other way.
 package inspector
 
