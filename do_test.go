@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -125,28 +126,23 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 		testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "POST", Path: "/v1/x", Body: make(chan int)}, nil)), "Body", "")
 		testkit.RequireParamError(t, errorOf(client.Do(nil, minutes.Request{Method: "POST", Path: "/v1/x"}, nil)), "ctx", "") //lint:ignore SA1012 on purpose
 	})
-	t.Run("reattempts idempotent requests", func(t *testing.T) {
+	t.Run("may repeat a GET, and what is idempotent", func(t *testing.T) {
 		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			for _, test := range []struct {
-				method     string
-				idempotent bool
-				status     int
-				attempts   int
-			}{
-				{"GET", false, 503, 3}, {"PUT", false, 503, 1}, {"POST", false, 500, 1}, {"DELETE", false, 502, 1}, {"POST", false, 429, 3},
-				{"PUT", true, 503, 3}, {"POST", true, 500, 3}, {"GET", false, 404, 1},
-			} {
-				heard := new(events)
-				client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithMaxRetries(2), minutes.WithObserver(heard.observe),
-					minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(testkit.Canned(test.status, ""))}))
-				require.NoError(t, err)
-				testkit.RequireStatus(t, errorOf(client.Do(t.Context(), minutes.Request{Method: test.method, Path: "/v1/x", Idempotent: test.idempotent}, nil)), test.status)
-				attempts := heard.all()
-				require.Len(t, attempts, test.attempts, "%+v", test)
-				require.Equal(t, minutes.OpDo, attempts[0].Operation)
-			}
-		})
+		for _, test := range []struct {
+			method           string
+			idempotent, want bool
+		}{
+			{"GET", false, true}, {"PUT", false, false}, {"POST", false, false}, {"DELETE", false, false}, {"PUT", true, true}, {"POST", true, true},
+		} {
+			var sent *rest.Request
+			client, _ := testkit.Responding(t, func(req *http.Request) (*http.Response, error) {
+				sent = rest.AttemptOf(req.Context()).Request
+				return testkit.Canned(204, "")(req)
+			})
+			require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: test.method, Path: "/v1/x", Idempotent: test.idempotent}, nil)))
+			require.Equal(t, test.want, sent.Repeatable, "%+v", test)
+			require.Equal(t, minutes.OpDo, minutes.Operation(sent.Operation))
+		}
 	})
 }
 

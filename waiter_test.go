@@ -3,7 +3,6 @@ package minutes_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -340,24 +338,6 @@ func TestWait_PollsAtOnceAfterAnUpload(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Cache-Control lengthens the time between two polls.
-func TestWait_ObeysCacheControl(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		c := testkit.WatchedBy(srv, testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			resp, err := srv.HTTPClient().Transport.RoundTrip(r)
-			if err == nil {
-				resp.Header.Set("Cache-Control", "private, max-age=120")
-			}
-			return resp, err
-		}))
-		m := testkit.Uploaded(t, c, "Weekly")
-		testkit.WaitFor(t, c, m.ID, 10*time.Minute, nil)
-		require.Len(t, srv.Requests("meetings.get"), 5)
-	})
 }
 
 // A poll that waits for the rate limit is dropped if another request shows the meeting.
