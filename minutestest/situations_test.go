@@ -286,7 +286,7 @@ func TestWithMinPollInterval_SetsAuditAndCacheControl(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		c.status(t, id)
 		assert.Empty(t, s.Violations())
-		time.Sleep(time.Second)
+		time.Sleep(100 * time.Millisecond)
 		c.status(t, id)
 		assert.Len(t, s.Violations(), 1)
 	})
