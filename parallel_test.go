@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,27 +217,6 @@ func TestParallel_EndsIfLoopPanics(t *testing.T) {
 			}
 		})
 		requireIdle(t, srv)
-	})
-}
-
-// Each meeting calls OnStatus with each status once, in order.
-func TestParallel_CallsOnStatusForEachChange(t *testing.T) {
-	eachOfMany(t, func(t *testing.T, _ *minutestest.Server, all many) {
-		var mu sync.Mutex
-		notified := map[string][]minutes.Status{}
-		inputs := slices.Values([]string{all.input(0), all.input(1)})
-		for r, err := range all.run(t.Context(), inputs, func(m *minutes.Meeting) {
-			mu.Lock()
-			defer mu.Unlock()
-			notified[m.ID] = append(notified[m.ID], m.Status)
-		}) {
-			require.NoError(t, err)
-			mu.Lock() // ProcessAll may call OnStatus of the other meeting meanwhile
-			got := slices.Clone(notified[r.MeetingID])
-			mu.Unlock()
-			require.Equal(t, []minutes.Status{"audio_uploaded", "transcribing", "generating_minutes", "minutes_ready"}, got)
-		}
-		require.Len(t, notified, 2)
 	})
 }
 

@@ -64,20 +64,6 @@ func asWaitError(t *testing.T, err error, id string) *minutes.WaitError {
 
 func TestWait_Ends(t *testing.T) {
 	t.Parallel()
-	inBubble(t, "at Until", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		start := time.Now()
-		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusTranscribed})
-		require.NoError(t, err)
-		assert.Equal(t, minutes.StatusGeneratingMinutes, got.Status, "past it counts, too")
-		assert.Less(t, time.Since(start), 13*time.Minute)
-	})
-	inBubble(t, "without audio", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, _ *minutes.Meeting) {
-		id, began := testkit.Waiting(t, srv), time.Now()
-		_, err := c.Meetings.Wait(t.Context(), id, &minutes.WaitOptions{AudioTimeout: 10 * time.Minute})
-		require.ErrorIs(t, err, minutes.ErrNoAudio)
-		assert.Equal(t, minutes.StatusCreated, asWaitError(t, err, id).Meeting.Status)
-		assert.InDelta(t, 10*time.Minute, time.Since(began), float64(32*time.Second))
-	})
 	inBubble(t, "with its context, whose cause it names", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		cause := errors.New("shutting down")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Minute, cause)
@@ -219,13 +205,6 @@ func TestWait_SharesPolls(t *testing.T) {
 		assert.Equal(t, a, b)
 		assert.NotSame(t, a, b, "one caller's changes are not the other's")
 		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 31)
-	})
-	inBubble(t, "within thirty seconds", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		for after, polls := range []int{1, 1, 1, 2} {
-			testkit.WaitFor(t, c, m.ID, time.Second, nil)
-			assert.Len(t, srv.Requests("meetings.get"), polls, "wait %d", after)
-			time.Sleep(9 * time.Second)
-		}
 	})
 	inBubble(t, "that were rejected", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, _ *minutes.Meeting) {
 		for range 2 {

@@ -152,19 +152,16 @@ func testSecrets(t *testing.T, name string, network peer, call func(context.Cont
 	})
 }
 
-// A Client and an upload target do not print their secrets, wherever they are.
+// A Client does not print its secrets, wherever it is. That of an upload URL is a test of the root.
 func TestSecrets_PrintMasked(t *testing.T) {
 	t.Parallel()
 	c, err := minutes.New("https://minutes.example", secretKey)
 	require.NoError(t, err)
-	target := &minutes.UploadTarget{UploadURL: testkit.Presigned(storageURL), ExpiresIn: 900, Method: "PUT"}
 	type unexported struct { // fmt calls no methods of unexported fields
 		client *minutes.Client
 		value  minutes.Client
-		target minutes.UploadTarget
 	}
-	for _, v := range []any{c, c.Meetings, target, map[string]any{"t": target, "c": c}, unexported{c, *c, *target}} {
+	for _, v := range []any{c, c.Meetings, map[string]any{"c": c}, unexported{c, *c}} {
 		requireClean(t, fmt.Sprintf("%T", v), testkit.Shown(v))
 	}
-	require.Contains(t, fmt.Sprint(target), "storage.example")
 }
