@@ -126,9 +126,5 @@ func FuzzResponse(f *testing.F) {
 			return
 		}
 		require.Equal(t, http.StatusOK/100, status/100)
-		for _, m := range got.(*minutes.MeetingPage).Meetings {
-			require.NotEmpty(t, m.ID)
-			require.NotEmpty(t, m.Status)
-		}
 	})
 }
