@@ -38,14 +38,13 @@ func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		faults []minutestest.Fault
-		dial   error
 		ok     bool
 	}{
-		{"response lost", []minutestest.Fault{minutestest.LoseResponse()}, nil, true},
-		{"429", []minutestest.Fault{minutestest.RateLimit("1")}, nil, false},
-		{"nothing", nil, nil, false},
-		{"page of a gateway", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Respond(404, "text/html", "<h1>no</h1>")}, nil, false},
-		{"forbidden", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Refuse(minutes.ErrForbidden)}, nil, false},
+		{"response lost", []minutestest.Fault{minutestest.LoseResponse()}, true},
+		{"429", []minutestest.Fault{minutestest.RateLimit("1")}, false},
+		{"nothing", nil, false},
+		{"page of a gateway", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Respond(404, "text/html", "<h1>no</h1>")}, false},
+		{"forbidden", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Refuse(minutes.ErrForbidden)}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -59,8 +58,7 @@ func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
 				if test.faults != nil {
 					srv.Inject(minutestest.Match{Operation: "meetings.delete"}, test.faults...)
 				}
-				l := &testkit.Line{Op: "meetings.delete", Dial: test.dial, Dials: 1}
-				err = l.On(srv).Meetings.Delete(t.Context(), m.ID)
+				err = testkit.Client(srv).Meetings.Delete(t.Context(), m.ID)
 				if test.ok {
 					require.NoError(t, err)
 					return
