@@ -23,6 +23,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
+func TestMain(m *testing.M) { testbase.Main(m) }
+
 // fakeTB is a test that a test can watch fail.
 type fakeTB struct {
 	mu       sync.Mutex
