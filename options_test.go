@@ -3,7 +3,6 @@ package minutes_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"math"
 	"net/http"
 	"net/http/cookiejar"
@@ -50,22 +49,6 @@ func TestNew_RejectsInvalidOptions(t *testing.T) {
 			require.Nil(t, c)
 			testkit.RequireParamError(t, err, test.param, "")
 		})
-	}
-}
-
-func TestNew_AcceptsValidOptions(t *testing.T) {
-	t.Parallel()
-	for name, opt := range map[string]minutes.Option{
-		"http client":      minutes.WithHTTPClient(http.DefaultClient),
-		"zero http client": minutes.WithHTTPClient(&http.Client{}),
-		"logger":           minutes.WithLogger(slog.New(slog.DiscardHandler)),
-		"user agent":       minutes.WithUserAgent("app/1.2 (nightly)"),
-		"no retries":       minutes.WithMaxRetries(0),
-		"slow":             minutes.WithRateLimit(0.001, 1),
-		"no limit":         minutes.WithRateLimit(0, 0),
-	} {
-		_, err := minutes.New("https://minutes.example", testkit.Key, opt)
-		require.NoError(t, err, name)
 	}
 }
 

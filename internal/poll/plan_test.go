@@ -74,6 +74,11 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 				gets(p, w, &Failure{Kind: Transient})
 			}
 		}, func(p *plan, _ []*watch) any { return p.until }, now + time.Second},
+		{"two failures after a good response are none", 2, func(_ *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			gets(p, w[0], &Failure{Kind: Transient})
+			gets(p, w[1], &Failure{Kind: Transient})
+		}, func(p *plan, _ []*watch) any { return p.until }, time.Duration(0)},
 		{"a page between them ends the row", few, func(t *testing.T, p *plan, w []*watch) {
 			gets(p, w[0], &Failure{Kind: Transient})
 			gets(p, w[1], &Failure{Kind: Transient})
