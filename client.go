@@ -152,15 +152,15 @@ func (c *core) ready(base *url.URL, apiKey string) {
 }
 
 // do runs one operation, and returns what the response says.
-func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
-	out, _, err := doResponse[T](ctx, c, in)
+func do[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*T, error) {
+	out, _, err := doResponse[T](ctx, c, op, in)
 	return out, err
 }
 
 // doResponse is do, and also returns the response.
-func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Response, error) {
+func doResponse[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*T, *rest.Response, error) {
 	asked, out := time.Now(), new(T)
-	resp, err := c.request(ctx, in, out)
+	resp, err := c.request(ctx, op, in, out)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,16 +172,16 @@ func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest
 
 // request calls send with the route of an operation from the table. It returns a *ParamError if the
 // request cannot be sent unchanged.
-func (c *core) request(ctx context.Context, in rest.Request, out any) (*rest.Response, error) {
-	row := c.routes[slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == in.Operation })]
+func (c *core) request(ctx context.Context, op Operation, in rest.Request, out any) (*rest.Response, error) {
+	row := c.routes[slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == string(op) })]
 	before, after, hasID := strings.Cut(row.Path, route.Param)
 	if hasID {
 		if err := c.checkID("id", in.ID); err != nil {
 			return nil, err
 		}
 	}
-	in.Method, in.Path = row.Method, before+url.PathEscape(in.ID)+after
-	in.Repeatable = in.Repeatable || row.Repeat == route.Always
+	in.Operation, in.Method, in.Path = row.Operation, row.Method, before+url.PathEscape(in.ID)+after
+	in.Repeatable = in.Repeatable || row.Repeatable
 	return c.send(ctx, in, out)
 }
 

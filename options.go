@@ -164,8 +164,8 @@ const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 // new method does not change the retries, so a Replace that you move to POST is retried like a PUT.
 func WithRoute(op Operation, method, path string) Option {
 	return Option{func(c *core) error {
-		at := slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })
-		if at < 0 || c.routes[at].Basis != route.Assumed {
+		at := slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == string(op) })
+		if at < 0 || !c.routes[at].Assumed {
 			return &ParamError{Param: "WithRoute", Reason: "op: is not an operation whose route is assumed"}
 		}
 		row := &c.routes[at]

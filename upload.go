@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
@@ -174,7 +173,7 @@ func (u *upload) ask(ctx context.Context) error {
 // attempt makes one PUT, reports it, and returns what follows it.
 func (u *upload) attempt(ctx context.Context) storage.Decision {
 	c, number := u.core, u.state.Attempts+1
-	ctx = rest.WithAttempt(ctx, &rest.Attempt{Request: &rest.Request{Operation: route.Upload, ID: u.id}, Number: number})
+	ctx = rest.WithAttempt(ctx, &rest.Attempt{Request: &rest.Request{Operation: string(OpUpload), ID: u.id}, Number: number})
 	sentAt := time.Now()
 	o := u.put.Do(ctx)
 	wait := rest.Delay(u.state.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
 )
@@ -66,32 +65,32 @@ func (e *entry) client() string {
 func (a *audit) watch(e *entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch route.Operation(e.Operation) {
+	switch e.Operation {
 	case "":
 		return
-	case route.MeetingsGet:
+	case minutes.OpMeetingsGet:
 		a.watchPoll(e)
-	case route.MeetingsCreate:
+	case minutes.OpMeetingsCreate:
 		if e.externalID == "" {
 			a.watchRepeat(e)
 		}
 		if e.sender == 0 && e.Status == http.StatusOK && !e.Lost {
 			a.of(e).workers++ // it returns a meeting that exists, so it may be another worker's
 		}
-	case route.MembersCreate, route.ProjectsCreate:
+	case minutes.OpMembersCreate, minutes.OpProjectsCreate:
 		a.watchRepeat(e)
-	case route.MeetingsList, route.MembersList, route.ProjectsList:
+	case minutes.OpMeetingsList, minutes.OpMembersList, minutes.OpProjectsList:
 		if e.shown() {
 			// The Server may notice a lost create only after the list page that follows it, so the
 			// numbers of the requests count.
 			a.lists[e.place()] = max(a.lists[e.place()], e.Seq)
 		}
-	case route.Upload:
+	case minutes.OpUpload:
 		if e.Header["Authorization"] != nil {
 			a.add(ViolationCredential, e, "an Authorization header was sent to storage")
 		}
 		a.forgetPolls(e.MeetingID)
-	case route.MeetingsUploadURL:
+	case minutes.OpMeetingsUploadURL:
 		a.watchUploadURL(e)
 		a.forgetPolls(e.MeetingID)
 	}

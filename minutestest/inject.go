@@ -40,7 +40,7 @@ type Match struct {
 // Validate returns why [Server.Inject] would reject m or these faults, for example because the API has
 // no such operation. The error names the invalid field: "match: operation: …", "fault: code: …".
 func (m Match) Validate(what ...Fault) error {
-	if _, ok := route.Of(route.Operation(m.Operation)); !ok && m.Operation != "" && m.Operation != minutes.OpUpload {
+	if _, ok := route.Of(string(m.Operation)); !ok && m.Operation != "" && m.Operation != minutes.OpUpload {
 		return fmt.Errorf("match: operation: %q is not one of %s", m.Operation, operations())
 	}
 	if _, err := path.Match(m.Path, ""); err != nil {
@@ -72,7 +72,7 @@ func (m Match) Validate(what ...Fault) error {
 func operations() string {
 	var list []string
 	for _, row := range route.Table {
-		list = append(list, string(row.Operation))
+		list = append(list, row.Operation)
 	}
 	return strings.Join(append(list, string(minutes.OpUpload)), ", ")
 }

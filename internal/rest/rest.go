@@ -21,8 +21,6 @@ import (
 
 	"github.com/google/go-querystring/query"
 	"github.com/hashicorp/go-retryablehttp"
-
-	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // Config configures a Client. Every field is required, unless its comment says otherwise.
@@ -71,8 +69,8 @@ func New(cfg Config) *Client {
 
 // Request is one request. It travels in the context of its attempts.
 type Request struct {
-	Operation  route.Operation // for observers and transports
-	ID         string          // the meeting's id, for observers and transports; "" if the path has none
+	Operation  string // for observers and transports
+	ID         string // the meeting's id, for observers and transports; "" if the path has none
 	Method     string
 	Path       string      // escaped; begins with a slash
 	Query      any         // a struct for go-querystring, url.Values or nil
