@@ -123,7 +123,6 @@ type core struct {
 	rest.Config                   // of api
 	storage     http.RoundTripper // for uploads; nil: the transport for API calls, until ready
 	routes      []route.Route
-	limit       *rate.Limiter
 	log         *slog.Logger
 	observers   []func(context.Context, Attempt)
 	uploads     UploadTimeouts
@@ -140,7 +139,7 @@ type core struct {
 func (c *core) ready(base *url.URL, apiKey string) {
 	c.Base, c.local = base, isLoopback(base.Hostname())
 	c.Key, c.Mask = rest.NewSecret(apiKey), rest.NewMask(apiKey)
-	c.Throttle, c.storageThrottle = rest.NewThrottle(c.limit), rest.NewThrottle(rate.NewLimiter(rate.Inf, 0))
+	c.storageThrottle = rest.NewThrottle(rate.NewLimiter(rate.Inf, 0))
 	c.storage = rest.StorageTransport(cmp.Or(c.storage, c.Transport))
 	c.Transport = rest.APITransport(c.Transport)
 	if len(c.observers) > 0 {

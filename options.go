@@ -24,9 +24,11 @@ type Option struct{ apply func(*core) error }
 // defaults returns a core with the default settings. The limiter only slows runaway loops down.
 func defaults() *core {
 	return &core{
-		Config:  rest.Config{UserAgent: "minutes-go/" + version, Timeout: 30 * time.Second, MaxRetries: 4},
+		Config: rest.Config{
+			UserAgent: "minutes-go/" + version, Timeout: 30 * time.Second, MaxRetries: 4,
+			Throttle: rest.NewThrottle(rate.NewLimiter(100, 100)), // requests a second, and in a burst
+		},
 		routes:  slices.Clone(route.Table),
-		limit:   rate.NewLimiter(100, 100), // requests a second, and in a burst
 		log:     slog.New(slog.DiscardHandler),
 		uploads: UploadTimeouts{Stall: time.Minute, Response: 5 * time.Minute}, // some proxies scan the recording first
 		slots:   make(chan struct{}, 4),
@@ -152,7 +154,7 @@ func WithRateLimit(perSecond float64, burst int) Option {
 	ok := none || perSecond > 0 && !math.IsInf(perSecond, 0) && burst >= 1
 	limit := cmp.Or(rate.Limit(perSecond), rate.Inf)
 	return option("WithRateLimit", ok, "needs perSecond > 0 and burst >= 1, or 0 and 0 for no limit",
-		func(c *core) { c.limit = rate.NewLimiter(limit, burst) })
+		func(c *core) { c.Throttle = rest.NewThrottle(rate.NewLimiter(limit, burst)) })
 }
 
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}

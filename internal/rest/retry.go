@@ -13,9 +13,8 @@ import (
 // Client returns the response.
 const MaxRetryAfter = time.Minute
 
-// checkRetry decides after each attempt whether another one follows, and reports the attempt to the
-// observer. If a retry could come after ctx's deadline, the response at hand is worth more than
-// the wait.
+// checkRetry decides after each attempt whether another one follows, and reports the attempt to the observer. If a retry
+// could come after ctx's deadline, the response at hand is worth more than the wait.
 func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	if errors.Is(err, errNotSent) { // of the link limit: there was no attempt
 		return false, nil
@@ -58,11 +57,6 @@ func worthRetrying(resp *http.Response, err error, repeatable bool) bool {
 		return false
 	}
 	return repeatable && RetryAfter(resp) <= MaxRetryAfter
-}
-
-// backoff returns the wait before retry n, from 0. After a 429, the link limit may then wait longer, because all requests pause.
-func backoff(_, _ time.Duration, n int, resp *http.Response) time.Duration {
-	return Delay(n, RetryAfter(resp))
 }
 
 // Delay returns the wait before retry n, from 0: retryAfter, and exponential backoff with full jitter, so that clients that

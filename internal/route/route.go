@@ -1,6 +1,5 @@
-// Package route has the only table of the service's operations. The client builds its
-// requests from it, and the in-memory fake its routing. So the two agree about paths,
-// scopes and statuses.
+// Package route has the only table of the service's operations. The client builds its requests from it, and the in-memory
+// fake its routing. So the two agree about paths, scopes and statuses.
 package route
 
 import "net/http"
