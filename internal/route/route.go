@@ -21,8 +21,8 @@ type Route struct {
 	Assumed    bool // not in the API reference (D1 in the documentation of package minutestest), so a caller may override it
 }
 
-// The values of Repeatable and Assumed. A request that is sent once could create a second object, or cost a second credit,
-// if it were sent again.
+// The values of Repeatable and Assumed. If a request of the first kind were sent twice, it could create a second object or cost
+// a second credit. Only Create knows whether an external id prevents that, so it decides for itself.
 const (
 	once, repeatable    = false, true
 	documented, assumed = false, true
