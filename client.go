@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -122,12 +121,11 @@ type service struct{ core *core }
 type core struct {
 	rest.Config                   // of api
 	storage     http.RoundTripper // for uploads; nil: the transport for API calls, until ready
-	routes      []route.Route
+	routes      route.Routes
 	log         *slog.Logger
 	observers   []func(context.Context, Attempt)
 	uploads     UploadTimeouts
 	slots       chan struct{}
-	local       bool // the service is on this machine, so its storage may be, too
 
 	api             *rest.Client
 	storageThrottle *rest.Throttle         // holds back all uploads after a 429 or 503 from storage
@@ -137,10 +135,9 @@ type core struct {
 
 // ready prepares a core for requests, after the options have set the fields.
 func (c *core) ready(base *url.URL, apiKey string) {
-	c.Base, c.local = base, isLoopback(base.Hostname())
-	c.Key, c.Mask = rest.NewSecret(apiKey), rest.NewMask(apiKey)
+	c.Base, c.Key, c.Mask = base, rest.NewSecret(apiKey), rest.NewMask(apiKey)
 	c.storageThrottle = rest.NewThrottle(rate.NewLimiter(rate.Inf, 0))
-	c.storage = rest.StorageTransport(cmp.Or(c.storage, c.Transport))
+	c.storage = cmp.Or(c.storage, rest.StorageTransport(c.Transport))
 	c.Transport = rest.APITransport(c.Transport)
 	if len(c.observers) > 0 {
 		c.Observe = c.observeRequest
@@ -172,7 +169,7 @@ func doResponse[T any](ctx context.Context, c *core, op Operation, in rest.Reque
 // request calls send with the route of an operation from the table. It returns a *ParamError if the
 // request cannot be sent unchanged.
 func (c *core) request(ctx context.Context, op Operation, in rest.Request, out any) (*rest.Response, error) {
-	row := c.routes[slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == string(op) })]
+	row := c.routes.Of(string(op))
 	before, after, hasID := strings.Cut(row.Path, route.Param)
 	if hasID {
 		if err := c.checkID("id", in.ID); err != nil {

@@ -373,7 +373,7 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 	resp, err := s.core.request(ctx, OpMeetingsDelete, rest.Request{ID: id}, nil)
-	if errors.Is(err, ErrNotFound) && resp.MayHaveTakenEffect {
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == ErrNotFound && resp.MayHaveTakenEffect {
 		err = nil // an earlier attempt deleted it, and its response was lost
 	}
 	if err == nil {

@@ -71,7 +71,7 @@ func WithHTTPClient(hc *http.Client) Option {
 // or with the default transport if hc.Transport is nil. The Client also ignores hc.Timeout.
 func WithStorageHTTPClient(hc *http.Client) Option {
 	return option("WithStorageHTTPClient", hc != nil, "must not be nil",
-		func(c *core) { c.storage = cmp.Or(hc.Transport, rest.StorageTransport(nil)) })
+		func(c *core) { c.storage = rest.StorageTransport(hc.Transport) })
 }
 
 // WithObserver calls observe after each attempt, with the context of the call. Attempts that waits share
@@ -166,11 +166,10 @@ const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 // new method does not change the retries, so a Replace that you move to POST is retried like a PUT.
 func WithRoute(op Operation, method, path string) Option {
 	return Option{func(c *core) error {
-		at := slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == string(op) })
-		if at < 0 || !c.routes[at].Assumed {
+		row := c.routes.Of(string(op))
+		if row == nil || !row.Assumed {
 			return &ParamError{Param: "WithRoute", Reason: "op: is not an operation whose route is assumed"}
 		}
-		row := &c.routes[at]
 		asMany := strings.Count(path, route.Param) == strings.Count(row.Path, route.Param)
 		problem := pathProblem(strings.ReplaceAll(path, route.Param, "x"))
 		row.Method, row.Path = method, path

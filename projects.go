@@ -44,7 +44,10 @@ type ProjectCreateParams struct {
 //
 // Errors: [ErrInvalidRequest].
 func (s *ProjectsService) Create(ctx context.Context, params *ProjectCreateParams) (*Project, error) {
-	return do[Project](ctx, s.core, OpProjectsCreate, rest.Request{Body: cmp.Or(params, new(ProjectCreateParams))})
+	if err := checkGiven("params", params != nil); err != nil {
+		return nil, err
+	}
+	return do[Project](ctx, s.core, OpProjectsCreate, rest.Request{Body: params})
 }
 
 func (v *Project) missing(received) string { return lacks("id", v == nil || v.ID == "") }

@@ -292,7 +292,7 @@ func failureOf(err error) *poll.Failure {
 	}
 	f.RetryAfter = e.RetryAfter
 	switch {
-	case rest.Permanent(err): // an untrusted certificate, whatever an earlier attempt got
+	case rest.Permanent(e.Err): // an untrusted certificate, whatever an earlier attempt got
 		f.Kind = poll.Passing
 	case errors.Is(err, ErrRateLimited):
 		f.Kind = poll.RateLimited

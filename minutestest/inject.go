@@ -40,7 +40,7 @@ type Match struct {
 // Validate returns why [Server.Inject] would reject m or these faults, for example because the API has
 // no such operation. The error names the invalid field: "match: operation: …", "fault: code: …".
 func (m Match) Validate(what ...Fault) error {
-	if _, ok := route.Of(string(m.Operation)); !ok && m.Operation != "" && m.Operation != minutes.OpUpload {
+	if route.Table.Of(string(m.Operation)) == nil && m.Operation != "" && m.Operation != minutes.OpUpload {
 		return fmt.Errorf("match: operation: %q is not one of %s", m.Operation, operations())
 	}
 	if _, err := path.Match(m.Path, ""); err != nil {

@@ -45,7 +45,7 @@ func (s *Server) arrived(r *http.Request) *entry {
 		At: e.at.Add(s.engine.Ahead()), Operation: op, MeetingID: meetingID,
 		Method: r.Method, Host: r.Host, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header.Clone(),
 	}
-	if row, ok := route.Of(string(op)); ok && row.Method != http.MethodGet && row.Method != http.MethodDelete && r.Body != nil {
+	if row := route.Table.Of(string(op)); row != nil && row.Method != http.MethodGet && row.Method != http.MethodDelete && r.Body != nil {
 		e.readBody(r)
 	}
 	switch op {

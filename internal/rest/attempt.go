@@ -21,7 +21,7 @@ type Attempt struct {
 	Status    int           // of the response, even if its body broke off; 0 if there was none
 	Err       error         // why there is no whole response; without secrets
 	Took      time.Duration // from the beginning to the end
-	WillRetry bool          // another attempt follows
+	WillRetry bool          // another attempt is planned
 	RetryIn   time.Duration // the longest wait before that attempt, unless others go first
 	Pause     time.Duration // of all requests, which this attempt started or extended; else 0
 }

@@ -18,14 +18,19 @@ func NeverSent(err error) bool {
 	return isOp && (op.Op == "dial" || op.Op == "proxyconnect") || isDNS || isProxy || Permanent(err)
 }
 
-// Permanent reports whether a retry would certainly fail with the same err: the server's certificate cannot be verified, the
-// server speaks another version of TLS or none, or a proxy rejected the connection with less than a 500.
+// Permanent reports whether a retry would certainly fail with the same err of a transport: the server's certificate cannot be
+// verified, the server speaks another version of TLS or none, a proxy rejected the connection with less than a 500, or the
+// caller's header is invalid.
 func Permanent(err error) bool {
+	if err == nil {
+		return false
+	}
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
 	proxy, rejected := errors.AsType[*ProxyError](err)
+	text := err.Error() // some errors have no type
 	return untrusted || noTLS || errors.Is(err, http.ErrSchemeMismatch) || rejected && proxy.Status < "5" ||
-		err != nil && strings.Contains(err.Error(), "tls: ") && strings.Contains(err.Error(), "protocol version") // has no type
+		strings.Contains(text, "tls: ") && strings.Contains(text, "protocol version") || strings.Contains(text, "net/http: invalid header")
 }
 
 // ProxyError reports that a proxy rejected the CONNECT request, so that there was no connection to the server.

@@ -82,7 +82,7 @@ type Request struct {
 	Buffer     *bytes.Buffer // if not nil, holds the body of the Response until the next request with the same Buffer
 }
 
-// Response is the last response that any attempt of a request received. But a 429 does not count if a later attempt got no
+// Response is the last response that any attempt of a request received. But a 4xx does not count if a later attempt got no
 // response although it may have been sent. Its body is in memory.
 type Response struct {
 	Request    *Request
@@ -101,8 +101,8 @@ type call struct {
 	response Response
 	attempts int      // so far
 	attempt  *Attempt // the last one
-	// failure is why the last attempt has no whole response (set by checkRetry), or was not sent (by
-	// limit). It is nil if ctx ended the wait for a retry of a response.
+	// failure is why the last attempt got no whole response (set by checkRetry), or was not sent (by limit). It is nil after
+	// a whole response.
 	failure error
 }
 

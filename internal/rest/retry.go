@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -25,8 +26,8 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	k.failure = a.Err
 	if a.Status/100 != 4 && !NeverSent(err) { // a 4xx is a rejection, so nothing was done
 		k.response.MayHaveTakenEffect = true
-		// Without a response to this attempt, k has that of an earlier one. A 429 there would say that nothing was done.
-		if a.Status == 0 && k.response.Status == http.StatusTooManyRequests {
+		// Without a response to this attempt, k has that of an earlier one. A 4xx there would say that nothing was done.
+		if a.Status == 0 && k.response.Status/100 == 4 {
 			k.response = Response{Request: &k.Request, MayHaveTakenEffect: true}
 		}
 	}
@@ -49,14 +50,9 @@ func worthRetrying(resp *http.Response, err error, repeatable bool) bool {
 	if err != nil {
 		return !Permanent(err) && (repeatable || NeverSent(err))
 	}
-	switch resp.StatusCode {
-	case http.StatusTooManyRequests: // the edge rejected the request: nothing was done
-		repeatable = true
-	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-	default:
-		return false
-	}
-	return repeatable && RetryAfter(resp) <= MaxRetryAfter
+	rejected := resp.StatusCode == http.StatusTooManyRequests // at the edge, so nothing was done
+	failed := slices.Contains([]int{500, 502, 503, 504}, resp.StatusCode)
+	return (rejected || failed && repeatable) && RetryAfter(resp) <= MaxRetryAfter
 }
 
 // Delay returns the wait before retry n, from 0: retryAfter, and exponential backoff with full jitter, so that clients that
@@ -83,19 +79,4 @@ func RetryAfter(resp *http.Response) time.Duration {
 	}
 	at, _ := http.ParseTime(value) // if it is not a date, at is the zero time, which has passed
 	return max(0, time.Until(at))
-}
-
-// tooLate reports whether ctx's deadline comes before the end of a wait.
-func tooLate(ctx context.Context, wait time.Duration) bool {
-	deadline, ok := ctx.Deadline()
-	return ok && time.Until(deadline) <= wait
-}
-
-// Sleep waits for d, or until ctx is done.
-func Sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-	return ctx.Err()
 }

@@ -29,7 +29,7 @@ const (
 )
 
 // Table lists every operation once.
-var Table = []Route{
+var Table = Routes{
 	{"members.list", http.MethodGet, "/v1/employees", "employees:read", http.StatusOK, repeatable, documented},
 	{"members.create", http.MethodPost, "/v1/employees", "employees:write", http.StatusCreated, once, documented},
 
@@ -52,12 +52,15 @@ var Table = []Route{
 	{"vocabulary.add", http.MethodPost, "/v1/vocabulary/terms", "meetings:write", http.StatusCreated, once, assumed},
 }
 
-// Of returns the row of one operation.
-func Of(op string) (Route, bool) {
-	for _, r := range Table {
-		if r.Operation == op {
-			return r, true
+// Routes is a table of operations.
+type Routes []Route
+
+// Of returns the row of one operation, or nil.
+func (rs Routes) Of(op string) *Route {
+	for i := range rs {
+		if rs[i].Operation == op {
+			return &rs[i]
 		}
 	}
-	return Route{}, false
+	return nil
 }
