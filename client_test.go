@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/jarcoal/httpmock"
 	"github.com/stretchr/testify/require"
@@ -162,6 +166,79 @@ func TestClient_RejectsNilContext(t *testing.T) {
 		testkit.RequireParamError(t, err, "ctx", "")
 	}
 	testkit.RequireParamError(t, client.Meetings.Upload(none, "mtg_1", testkit.WAV(1), nil), "ctx", "")
+}
+
+// takesID lists the operations on one meeting.
+func takesID() map[string]func(context.Context, *minutes.Client, string) (any, error) {
+	calls := map[string]func(context.Context, *minutes.Client, string) (any, error){}
+	for _, op := range testkit.Operations() {
+		if strings.Contains(op.Path, testkit.MeetingID) {
+			calls[string(op.Name)] = op.Do
+		}
+	}
+	return calls
+}
+
+// Every method rejects ids that would change the path, or that errors and logs must not show, before any
+// request.
+func TestMeetings_RejectUnusableIDs(t *testing.T) {
+	t.Parallel()
+	ids := map[string]string{
+		"empty": "", "dot": ".", "dots": "..", "newline": "mtg_1\n", "header": "mtg_1\r\nX-Evil: 1", "NUL": "mtg_\x00",
+		"DEL": "mtg_\x7f", "C1": "mtg_\u0085", "the API key": "mtg_" + testkit.Key,
+	}
+	calls := takesID()
+	calls["upload"] = func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+		return nil, c.Meetings.Upload(ctx, id, testkit.WAV(1), nil)
+	}
+	for call, do := range calls {
+		for name, id := range ids {
+			t.Run(call+" "+name, func(t *testing.T) {
+				t.Parallel()
+				got, err := do(t.Context(), testkit.Silent(t), id)
+				testkit.RequireNothing(t, got)
+				testkit.RequireParamError(t, err, "id", id)
+			})
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for r, err := range testkit.Silent(t).Meetings.WaitAll(ctx, slices.Values([]string{"mtg_" + testkit.Key}), nil) {
+			require.Equal(t, "mtg_***", r.MeetingID)
+			require.EqualError(t, err, "minutes: waiting for meeting mtg_***: ids: contains the API key")
+		}
+	})
+}
+
+// Every other id is one path segment, whatever it contains, and arrives unchanged.
+func TestMeetings_IDIsOnePathSegment(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{
+		"mtg_1", "a/b", "../../v1/usage", "/", "//", "a?b=c", "a#b", "%2e", "%2e%2e", "%2F", "%", "%zz", "é", "a b", " ", "+", "a;b=c", "a:b", "...",
+		"{meeting_id}", `a\b`, "日本", "a&b", "\u202e", strings.Repeat("x", 3000),
+	} {
+		t.Run(id[:min(len(id), 20)], func(t *testing.T) {
+			t.Parallel()
+			client, requests := testkit.OneResponse(t, 404, testkit.Fixture(t, "error_absent"))
+			for name, do := range takesID() {
+				_, err := do(t.Context(), client, id)
+				require.ErrorIs(t, err, minutes.ErrNotFound, name)
+				require.NotContains(t, err.Error(), "\u202e", "what steers a terminal is not printed")
+				all := requests()
+				require.Len(t, all, 1)
+				path, _, _ := strings.Cut(all[0].URI, "?")
+				rest, ok := strings.CutPrefix(path, "/gateway/minutes%2Fapi/v1/meetings/")
+				require.True(t, ok, path)
+				segment, rest, _ := strings.Cut(rest, "/")
+				require.NotContains(t, rest, "/")
+				arrived, err := url.PathUnescape(segment)
+				require.NoError(t, err)
+				require.Equal(t, id, arrived)
+				require.NotContains(t, []string{".", ".."}, segment)
+			}
+		})
+	}
 }
 
 // If the context is done, no operation sends a request.

@@ -2,87 +2,17 @@ package minutes_test
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/jarcoal/httpmock"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
-
-// takesID lists the operations on one meeting.
-func takesID() map[string]func(context.Context, *minutes.Client, string) (any, error) {
-	calls := map[string]func(context.Context, *minutes.Client, string) (any, error){}
-	for _, op := range testkit.Operations() {
-		if strings.Contains(op.Path, testkit.MeetingID) {
-			calls[string(op.Name)] = op.Do
-		}
-	}
-	return calls
-}
-
-// Every method rejects ids that would change the path, or that errors and logs must not show, before any
-// request.
-func TestMeetings_RejectUnusableIDs(t *testing.T) {
-	t.Parallel()
-	ids := map[string]string{
-		"empty": "", "dot": ".", "dots": "..", "newline": "mtg_1\n", "header": "mtg_1\r\nX-Evil: 1", "NUL": "mtg_\x00",
-		"DEL": "mtg_\x7f", "C1": "mtg_\u0085", "the API key": "mtg_" + testkit.Key,
-	}
-	calls := takesID()
-	calls["upload"] = func(ctx context.Context, c *minutes.Client, id string) (any, error) {
-		return nil, c.Meetings.Upload(ctx, id, testkit.WAV(1), nil)
-	}
-	for call, do := range calls {
-		for name, id := range ids {
-			t.Run(call+" "+name, func(t *testing.T) {
-				t.Parallel()
-				got, err := do(t.Context(), testkit.Silent(t), id)
-				testkit.RequireNothing(t, got)
-				testkit.RequireParamError(t, err, "id", id)
-			})
-		}
-	}
-}
-
-// Every other id is one path segment, whatever it contains, and arrives unchanged.
-func TestMeetings_IDIsOnePathSegment(t *testing.T) {
-	t.Parallel()
-	for _, id := range []string{
-		"mtg_1", "a/b", "../../v1/usage", "/", "//", "a?b=c", "a#b", "%2e", "%2e%2e", "%2F", "%", "%zz", "é", "a b", " ", "+", "a;b=c", "a:b", "...",
-		"{meeting_id}", `a\b`, "日本", "a&b", "\u202e", strings.Repeat("x", 3000),
-	} {
-		t.Run(id[:min(len(id), 20)], func(t *testing.T) {
-			t.Parallel()
-			client, requests := testkit.OneResponse(t, 404, testkit.Fixture(t, "error_absent"))
-			for name, do := range takesID() {
-				_, err := do(t.Context(), client, id)
-				require.ErrorIs(t, err, minutes.ErrNotFound, name)
-				require.NotContains(t, err.Error(), "\u202e", "what steers a terminal is not printed")
-				all := requests()
-				require.Len(t, all, 1)
-				path, _, _ := strings.Cut(all[0].URI, "?")
-				rest, ok := strings.CutPrefix(path, "/gateway/minutes%2Fapi/v1/meetings/")
-				require.True(t, ok, path)
-				segment, rest, _ := strings.Cut(rest, "/")
-				require.NotContains(t, rest, "/")
-				arrived, err := url.PathUnescape(segment)
-				require.NoError(t, err)
-				require.Equal(t, id, arrived)
-				require.NotContains(t, []string{".", ".."}, segment)
-			}
-		})
-	}
-}
 
 func TestMeeting_DurationIsKnownOnceProcessed(t *testing.T) {
 	t.Parallel()
@@ -108,14 +38,13 @@ func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		faults []minutestest.Fault
-		dial   error
 		ok     bool
 	}{
-		{"response lost", []minutestest.Fault{minutestest.LoseResponse()}, nil, true},
-		{"429", []minutestest.Fault{minutestest.RateLimit("1")}, nil, false},
-		{"nothing", nil, nil, false},
-		{"page of a gateway", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Respond(404, "text/html", "<h1>no</h1>")}, nil, false},
-		{"forbidden", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Refuse(minutes.ErrForbidden)}, nil, false},
+		{"response lost", []minutestest.Fault{minutestest.LoseResponse()}, true},
+		{"429", []minutestest.Fault{minutestest.RateLimit("1")}, false},
+		{"nothing", nil, false},
+		{"page of a gateway", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Respond(404, "text/html", "<h1>no</h1>")}, false},
+		{"forbidden", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Refuse(minutes.ErrForbidden)}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -129,8 +58,7 @@ func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
 				if test.faults != nil {
 					srv.Inject(minutestest.Match{Operation: "meetings.delete"}, test.faults...)
 				}
-				l := &testkit.Line{Op: "meetings.delete", Dial: test.dial, Dials: 1}
-				err = l.On(srv).Meetings.Delete(t.Context(), m.ID)
+				err = testkit.Client(srv).Meetings.Delete(t.Context(), m.ID)
 				if test.ok {
 					require.NoError(t, err)
 					return
@@ -139,114 +67,6 @@ func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A book is a listing by cursor: each page is a list of ids and, after a ">", the next cursor. It
-// records the queries of the requests.
-type book struct {
-	pages   map[string]string
-	queries []string
-}
-
-func (b *book) client(t testing.TB) *minutes.Client {
-	t.Helper()
-	c, _ := testkit.Responding(t, func(req *http.Request) (*http.Response, error) {
-		b.queries = append(b.queries, req.URL.RawQuery)
-		page, ok := b.pages[req.URL.Query().Get("cursor")]
-		if !ok {
-			return httpmock.NewStringResponse(400, `{"error":{"code":"INVALID_CURSOR","message":"m","request_id":"r"}}`), nil
-		}
-		ids, next, more := strings.Cut(page, ">")
-		var meetings []string
-		for _, id := range strings.Fields(ids) {
-			meetings = append(meetings, fmt.Sprintf(`{"id":%q,"status":"created"}`, id))
-		}
-		body := `{"meetings":[` + strings.Join(meetings, ",") + `]`
-		if more {
-			body += fmt.Sprintf(`,"next_cursor":%q`, next)
-		}
-		return httpmock.NewStringResponse(200, body+"}"), nil
-	})
-	return c
-}
-
-// collect ranges over the sequence to its end.
-func collect(t testing.TB, ctx context.Context, c *minutes.Client, params *minutes.MeetingListParams) (ids []string, failure error) {
-	t.Helper()
-	for m, err := range c.Meetings.All(ctx, params) {
-		require.NoError(t, failure, "the sequence continues after an error")
-		require.NotEqual(t, m == nil, err == nil, "a meeting or an error")
-		if err != nil {
-			failure = err
-			continue
-		}
-		ids = append(ids, m.ID)
-	}
-	return ids, failure
-}
-
-func TestAll_FollowsCursors(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		pages   map[string]string
-		params  *minutes.MeetingListParams
-		ids     string
-		queries []string
-		failure string
-	}{
-		"one page":                {pages: map[string]string{"": "a b c"}, ids: "a b c", queries: []string{"limit=50"}},
-		"empty cursor at the end": {pages: map[string]string{"": "a>"}, ids: "a", queries: []string{"limit=50"}},
-		"pages of many lengths":   {pages: map[string]string{"": "a b>2", "2": "c>3", "3": "d e f>4", "4": "g"}, ids: "a b c d e f g", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50"}},
-		"empty pages in between":  {pages: map[string]string{"": ">2", "2": ">3", "3": "a>4", "4": ">5", "5": ""}, ids: "a", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50", "cursor=5&limit=50"}},
-		"own limit":               {pages: map[string]string{"": "a>2", "2": "b"}, params: &minutes.MeetingListParams{Limit: 7}, ids: "a b", queries: []string{"limit=7", "cursor=2&limit=7"}},
-		"filters on every page":   {pages: map[string]string{"": "a>2", "2": "b"}, params: &minutes.MeetingListParams{DateFrom: "2026-01-01", DateTo: "2026-02-01"}, ids: "a b", queries: []string{"date_from=2026-01-01&date_to=2026-02-01&limit=50", "cursor=2&date_from=2026-01-01&date_to=2026-02-01&limit=50"}},
-		"from a cursor on":        {pages: map[string]string{"2": "b>3", "3": "c"}, params: &minutes.MeetingListParams{Cursor: "2"}, ids: "b c", queries: []string{"cursor=2&limit=50", "cursor=3&limit=50"}},
-		"external id only, since no other filter combines with it": {pages: map[string]string{"": "a"}, params: &minutes.MeetingListParams{ExternalID: "crm/1"}, ids: "a", queries: []string{"external_id=crm%2F1"}},
-		"cursor repeated at once":                                  {pages: map[string]string{"": "a>2", "2": "b>2"}, ids: "a b", queries: []string{"limit=50", "cursor=2&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
-		"cursors in a cycle":                                       {pages: map[string]string{"": "a>2", "2": "b>3", "3": "c>4", "4": "d>2"}, ids: "a b c d", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
-		"rejected cursor":                                          {pages: map[string]string{"": "a>x"}, ids: "a", queries: []string{"limit=50", "cursor=x&limit=50"}, failure: "minutes: GET /v1/meetings: 400 INVALID_CURSOR: m (request id r)"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := &book{pages: test.pages}
-			ids, err := collect(t, t.Context(), b.client(t), test.params)
-			require.Equal(t, test.ids, strings.Join(ids, " "))
-			require.Equal(t, test.queries, b.queries)
-			if test.failure == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.EqualError(t, err, test.failure)
-			_, ok := err.(*minutes.Error)
-			require.True(t, ok, "%T", err)
-		})
-	}
-}
-
-// All requests a page only when the loop needs it, and none after the loop stops.
-func TestAll_RequestsPagesWhenNeeded(t *testing.T) {
-	t.Parallel()
-	b := &book{pages: map[string]string{"": "a b>2", "2": "c d>3", "3": "e"}}
-	client := b.client(t)
-	all := client.Meetings.All(t.Context(), nil)
-	require.Empty(t, b.queries, "nothing happens before the loop")
-
-	requests := map[string]int{}
-	for m, err := range all {
-		require.NoError(t, err)
-		requests[m.ID] = len(b.queries)
-		if m.ID == "d" {
-			break
-		}
-	}
-	require.Equal(t, map[string]int{"a": 1, "b": 1, "c": 2, "d": 2}, requests)
-	require.Len(t, b.queries, 2, "a stopped loop asks for no further page")
-
-	for range all { // starts again
-		break
-	}
-	require.Len(t, b.queries, 3)
-	require.Equal(t, b.queries[0], b.queries[2])
 }
 
 func TestTurns_SplitsAtLabels(t *testing.T) {

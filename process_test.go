@@ -101,8 +101,8 @@ func closingAudio(n int, closed func()) minutes.Source {
 	}
 }
 
-// A missing transcript does not mean that the meeting is gone.
-func TestProcess_TranscriptNotFoundDoesNotRestart(t *testing.T) {
+// A service without transcripts is an error, and what there is comes with it.
+func TestProcess_ReportsMissingTranscript(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)

@@ -75,17 +75,11 @@ func TestUpload_RecoversFromFailures(t *testing.T) {
 		status            int
 	}{
 		{name: "none", puts: 1, urls: 1},
-		{name: "reset before the body", faults: []minutestest.Fault{minutestest.Reset()}, puts: 2, urls: 1},
 		{name: "reset late", faults: []minutestest.Fault{reset(60_000)}, puts: 2, urls: 2, polls: 1},
 		{name: "response lost", faults: []minutestest.Fault{minutestest.LoseResponse()}, puts: 1, urls: 1, polls: 1},
 		{name: "response lost, meeting failed", script: minutestest.Script{Outcome: minutes.StatusAudioRejected}, faults: []minutestest.Fault{minutestest.LoseResponse()}, puts: 1, urls: 1, polls: 1},
 		{name: "503 after it arrived", faults: []minutestest.Fault{reject(503, "SlowDown").AfterEffect()}, puts: 2, urls: 1, polls: 1},
-		{name: "403 after it arrived", faults: []minutestest.Fault{reset(1), reject(403, "AccessDenied").AfterEffect()}, puts: 2, urls: 2, polls: 2},
-		{name: "429", faults: []minutestest.Fault{minutestest.RateLimit("2"), minutestest.RateLimit("")}, puts: 3, urls: 1},
 		{name: "429 for an hour", faults: []minutestest.Fault{minutestest.RateLimit("3600")}, puts: 1, urls: 1, err: "429", status: 429},
-		{name: "expired", faults: []minutestest.Fault{testkit.Expired()}, puts: 2, urls: 2},
-		{name: "417", faults: []minutestest.Fault{reject(417, "ExpectationFailed")}, puts: 2, urls: 1},
-		{name: "no response", faults: []minutestest.Fault{minutestest.Delay(time.Hour)}, puts: 2, urls: 2, polls: 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -111,48 +105,6 @@ func TestUpload_RecoversFromFailures(t *testing.T) {
 				testkit.RequireStatus(t, err, test.status)
 				m, _ := srv.Meeting(id)
 				require.Nil(t, m.Audio, "reported as failed, but it has arrived")
-			})
-		})
-	}
-}
-
-// Half a minute without storage ends no upload, and one that fails has tried for a minute. Without
-// retries, it fails at once.
-func TestUpload_SurvivesShortOutages(t *testing.T) {
-	t.Parallel()
-	for name, outage := range map[string]func() (*http.Response, error){
-		"refused connections": func() (*http.Response, error) { return nil, testbase.ErrRefused },
-		"503": func() (*http.Response, error) {
-			return &http.Response{StatusCode: 503, Header: http.Header{}, Body: http.NoBody}, nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t)
-				began, length := time.Now(), 30*time.Second
-				storage := onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
-					if time.Since(began) < length {
-						return outage()
-					}
-					return next.RoundTrip(req)
-				})
-				c := testkit.Client(srv, storage)
-				var uploads sync.WaitGroup
-				for range 6 { // two wait for a slot
-					id := testkit.Waiting(t, srv)
-					uploads.Go(func() { assert.NoError(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(10), nil)) })
-				}
-				uploads.Wait()
-				length = time.Hour
-				start := time.Now()
-				err := c.Meetings.Upload(t.Context(), testkit.Waiting(t, srv), testkit.Audio(10), nil)
-				require.True(t, minutes.Retryable(err), "%v", err)
-				require.Greater(t, time.Since(start), time.Minute)
-				start = time.Now()
-				once := testkit.Client(srv, storage, minutes.WithMaxRetries(0))
-				require.Error(t, once.Meetings.Upload(t.Context(), testkit.Waiting(t, srv), testkit.Audio(10), nil))
-				require.Less(t, time.Since(start), time.Second)
 			})
 		})
 	}
@@ -455,7 +407,10 @@ func TestUploadSlots_LimitConcurrency(t *testing.T) {
 		requests := len(srv.Requests())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err := c.Meetings.Upload(ctx, "mtg_1", func(context.Context) (minutes.Recording, error) { panic("opened without a slot") }, nil)
+		err := c.Meetings.Upload(ctx, "mtg_1", func(context.Context) (minutes.Recording, error) {
+			t.Error("opened without a slot")
+			return minutes.Recording{}, io.EOF
+		}, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.EqualError(t, err, "minutes: upload to storage: waiting for an upload slot; context deadline exceeded")
 		require.Equal(t, time.Minute, time.Since(began))

@@ -3,7 +3,6 @@ package minutes_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -66,20 +64,6 @@ func asWaitError(t *testing.T, err error, id string) *minutes.WaitError {
 
 func TestWait_Ends(t *testing.T) {
 	t.Parallel()
-	inBubble(t, "at Until", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		start := time.Now()
-		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusTranscribed})
-		require.NoError(t, err)
-		assert.Equal(t, minutes.StatusGeneratingMinutes, got.Status, "past it counts, too")
-		assert.Less(t, time.Since(start), 13*time.Minute)
-	})
-	inBubble(t, "without audio", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, _ *minutes.Meeting) {
-		id, began := testkit.Waiting(t, srv), time.Now()
-		_, err := c.Meetings.Wait(t.Context(), id, &minutes.WaitOptions{AudioTimeout: 10 * time.Minute})
-		require.ErrorIs(t, err, minutes.ErrNoAudio)
-		assert.Equal(t, minutes.StatusCreated, asWaitError(t, err, id).Meeting.Status)
-		assert.InDelta(t, 10*time.Minute, time.Since(began), float64(32*time.Second))
-	})
 	inBubble(t, "with its context, whose cause it names", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		cause := errors.New("shutting down")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Minute, cause)
@@ -222,13 +206,6 @@ func TestWait_SharesPolls(t *testing.T) {
 		assert.NotSame(t, a, b, "one caller's changes are not the other's")
 		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 31)
 	})
-	inBubble(t, "within thirty seconds", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		for after, polls := range []int{1, 1, 1, 2} {
-			testkit.WaitFor(t, c, m.ID, time.Second, nil)
-			assert.Len(t, srv.Requests("meetings.get"), polls, "wait %d", after)
-			time.Sleep(9 * time.Second)
-		}
-	})
 	inBubble(t, "that were rejected", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, _ *minutes.Meeting) {
 		for range 2 {
 			_, err := c.Meetings.Wait(t.Context(), "mtg_gone", nil)
@@ -340,24 +317,6 @@ func TestWait_PollsAtOnceAfterAnUpload(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Cache-Control lengthens the time between two polls.
-func TestWait_ObeysCacheControl(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		c := testkit.WatchedBy(srv, testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			resp, err := srv.HTTPClient().Transport.RoundTrip(r)
-			if err == nil {
-				resp.Header.Set("Cache-Control", "private, max-age=120")
-			}
-			return resp, err
-		}))
-		m := testkit.Uploaded(t, c, "Weekly")
-		testkit.WaitFor(t, c, m.ID, 10*time.Minute, nil)
-		require.Len(t, srv.Requests("meetings.get"), 5)
-	})
 }
 
 // A poll that waits for the rate limit is dropped if another request shows the meeting.

@@ -229,17 +229,13 @@ func TestCookbook_Network(t *testing.T) {
 			k.processed()
 		},
 		"the response to any other write is lost": func(k kitchen) {
-			for _, op := range []minutes.Operation{minutes.OpMeetingsUpdate, minutes.OpMeetingsSetParticipants, minutes.OpMeetingsDelete} {
-				k.srv.Inject(minutestest.Match{Operation: op}, minutestest.LoseResponse())
-			}
+			op := minutes.OpMeetingsSetParticipants
+			k.srv.Inject(minutestest.Match{Operation: op}, minutestest.LoseResponse())
 			client := k.srv.Client()
 			m, _, err := client.Meetings.Create(k.ctx, weekly())
 			k.ok(err)
-			_, err = client.Meetings.Update(k.ctx, m.ID, &minutes.MeetingUpdateParams{Title: new("New")})
-			require.Error(k.t, err)
 			_, err = client.Meetings.SetParticipants(k.ctx, m.ID, []string{"emp_ada"})
 			k.ok(err)
-			k.ok(client.Meetings.Delete(k.ctx, m.ID))
 		},
 		"an upload breaks off": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.ResetUpload(10_000))

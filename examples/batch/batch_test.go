@@ -44,14 +44,14 @@ func files(t *testing.T, dir string) int {
 // However often it is interrupted, each recording is uploaded once and gets its minutes.
 func TestBatch_Interrupted(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(5) {
+	for seed := range uint64(3) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			world := minutestest.DefaultWorld()
 			world.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: time.Minute, Write: time.Minute}
 			srv := minutestest.NewServer(t, minutestest.WithWorld(world))
 			srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: minutestest.Always}, minutestest.Delay(2*time.Second))
-			const n = 30
+			const n = 12
 			b, _ := recordings(t, srv, n)
 			for range 3 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(time.Minute))))

@@ -93,11 +93,3 @@ func TestFollow_Forbidden(t *testing.T) {
 		}
 	})
 }
-
-func TestFollow_KeyRejected(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		client := minutestest.NewServer(t).ClientWithKey("unknown")
-		require.ErrorIs(t, follow(t.Context(), client, t.TempDir(), nil), minutes.ErrUnauthenticated)
-	})
-}

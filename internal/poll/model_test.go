@@ -208,7 +208,7 @@ func (m *model) settle() {
 	m.shows = 40
 	works := func() *Failure { return nil }
 	for m.now < began+30*time.Minute {
-		m.now += 100 * time.Millisecond
+		m.now += time.Second / 2
 		m.endGet(works)
 		m.endPage(works)
 		m.decide()

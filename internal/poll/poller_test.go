@@ -63,10 +63,10 @@ func inSeconds(times []time.Duration) (seconds []int) {
 	return seconds
 }
 
-// ended returns when a wait ended, and with which error; or why it would have ended with its context after two hours.
+// ended returns when a wait ended, and with which error; or why it would have ended with its context after forty minutes.
 func ended(s *scripted, p *poll.Poller[int]) (after time.Duration, err, trouble error) {
 	sub := p.Subscribe("m", false)
-	timeout := time.After(2 * time.Hour)
+	timeout := time.After(40 * time.Minute)
 	for {
 		select {
 		case u := <-sub.C():

@@ -61,12 +61,16 @@ func TestRetry_OnlyIfSafe(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					s := &service{answers: []answer{test.answer}}
-					resp, err := newClient(s).Do(t.Context(), r)
+					var last Attempt
+					resp, err := newClient(s, func(cfg *Config) {
+						cfg.Observe = func(_ context.Context, a Attempt) { last = a }
+					}).Do(t.Context(), r)
 					attempts := 1
 					if !r.Background && (test.retry == always || test.retry == repeatable && r.Repeatable) {
 						attempts = 5
 					}
 					require.Len(t, s.sent, attempts)
+					require.False(t, last.WillRetry)
 					require.Equal(t, test.answer.status, resp.Status)
 					brokeOff := test.answer.status != 0 && test.answer.status != 429 && test.answer.status < 500 && test.answer.body != nil
 					require.Equal(t, test.answer.status == 0 || brokeOff, err != nil)

@@ -32,7 +32,7 @@ func (e edge) spend(ctx context.Context, t *Throttle, inBackground bool) (accept
 
 func TestThrottle_SharesLimitFairly(t *testing.T) {
 	t.Parallel()
-	for _, perSecond := range []int{2, 40} {
+	for _, perSecond := range []int{2, 10} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 			defer cancel()

@@ -87,8 +87,8 @@ func TestPut_ReadsEarlyRejection(t *testing.T) {
 		_, _ = io.WriteString(w, "<Error><Code>SignatureDoesNotMatch</Code></Error>")
 	}))
 	defer srv.Close()
-	for range 10 {
-		o := put(t, srv.URL+"/k?s=1", testbase.OwnTransport(t), 8<<20).Do(t.Context())
+	for range 5 {
+		o := put(t, srv.URL+"/k?s=1", testbase.OwnTransport(t), 1<<20).Do(t.Context())
 		require.Equal(t, 403, o.StatusCode, "%v", o.Err)
 		require.Equal(t, "SignatureDoesNotMatch", o.Code)
 		require.Zero(t, o.Sent)

@@ -276,7 +276,7 @@ func uploadTroubles(rnd *rand.Rand) []trouble {
 		faulty("response lost late", minutestest.LoseResponse().Delayed(seconds)),
 		faulty("reset midway", minutestest.ResetUpload(rnd.Int64N(40_000))),
 		faulty("slow response", minutestest.Delay(seconds*5)), // sometimes longer than an upload may stall
-		faulty("expired URL", testkit.Expired()),
+		faulty("expired URL", minutestest.ExpireURL()),
 		{kind: "connection refused", err: testbase.ErrRefused},
 		{kind: "late effect", late: seconds / 8},
 	}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -95,11 +94,7 @@ func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 		testSecrets(t, "service: "+name, service, func(ctx context.Context, c *minutes.Client) []error {
 			_, got := c.Meetings.Get(ctx, "mtg_1")
 			_, _, created := c.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "x"})
-			errs := []error{got, created}
-			for r, err := range c.Meetings.WaitAll(ctx, slices.Values([]string{secretKey}), nil) {
-				errs = append(errs, fmt.Errorf("%v: %w", r, err))
-			}
-			return errs
+			return []error{got, created}
 		})
 	}
 	upload := func(ctx context.Context, c *minutes.Client) []error {
@@ -152,19 +147,16 @@ func testSecrets(t *testing.T, name string, network peer, call func(context.Cont
 	})
 }
 
-// A Client and an upload target do not print their secrets, wherever they are.
+// A Client does not print its secrets, wherever it is. That of an upload URL is a test of the root.
 func TestSecrets_PrintMasked(t *testing.T) {
 	t.Parallel()
 	c, err := minutes.New("https://minutes.example", secretKey)
 	require.NoError(t, err)
-	target := &minutes.UploadTarget{UploadURL: testkit.Presigned(storageURL), ExpiresIn: 900, Method: "PUT"}
 	type unexported struct { // fmt calls no methods of unexported fields
 		client *minutes.Client
 		value  minutes.Client
-		target minutes.UploadTarget
 	}
-	for _, v := range []any{c, c.Meetings, target, map[string]any{"t": target, "c": c}, unexported{c, *c, *target}} {
+	for _, v := range []any{c, c.Meetings, map[string]any{"c": c}, unexported{c, *c}} {
 		requireClean(t, fmt.Sprintf("%T", v), testkit.Shown(v))
 	}
-	require.Contains(t, fmt.Sprint(target), "storage.example")
 }

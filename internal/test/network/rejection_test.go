@@ -93,25 +93,3 @@ func TestClient_ReportsRejectingProxy(t *testing.T) { // not parallel: HTTPS_PRO
 		})
 	}
 }
-
-// If the two sides cannot agree on a protocol, no retry helps.
-func TestClient_DoesNotRetryProtocolMismatch(t *testing.T) {
-	t.Parallel()
-	for name, server := range map[string]string{
-		"server too old":      `listen ADDR ssl http2; ssl_protocols TLSv1.1; ssl_ciphers ALL:@SECLEVEL=0;`,
-		"HTTPS to plain HTTP": `listen ADDR;`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o := newOrigin(t)
-			addr := nginx(t, o, "", server+` location / { `+passOn+` }`)
-			calls, attempts := counted(minutes.OpUsageGet)
-			_, err := o.client(t, "https://"+addr, calls).Usage.Get(t.Context())
-			requirePermanent(t, err, attempts)
-			o.storage.Store(addr)
-			uploads, attempts := counted(minutes.OpUpload)
-			c := o.client(t, "http://"+o.addr, uploads)
-			requirePermanent(t, c.Meetings.Upload(t.Context(), create(t, c, "Weekly"), testkit.Audio(1000), nil), attempts)
-		})
-	}
-}

@@ -2,10 +2,8 @@ package testkit
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -69,52 +67,6 @@ func (j Job) MeetingFor(t testing.TB, srv *minutestest.Server) string {
 	m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Fire drill", Date: "2026-11-20"})
 	require.NoError(t, err)
 	return m.ID
-}
-
-// A Line is a transport that counts the requests of one operation and can fail to connect,
-// which a server cannot cause.
-type Line struct {
-	Next http.RoundTripper
-	Op   minutes.Operation
-
-	Dial  error // connections fail with this error,
-	Dials int   // this often; -1 for always
-
-	mu    sync.Mutex
-	tries int
-}
-
-func (l *Line) RoundTrip(req *http.Request) (*http.Response, error) {
-	if op, _ := Identify(req); op != l.Op {
-		return l.Next.RoundTrip(req)
-	}
-	l.mu.Lock()
-	l.tries++
-	unconnected := l.Dial != nil && (l.Dials < 0 || l.tries <= l.Dials)
-	l.mu.Unlock()
-	if unconnected {
-		dial := func(context.Context, string, string) (net.Conn, error) { return nil, l.Dial }
-		return (&http.Transport{DialContext: dial, DialTLSContext: dial}).RoundTrip(req)
-	}
-	return l.Next.RoundTrip(req)
-}
-
-// Count returns the number of requests so far.
-func (l *Line) Count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.tries
-}
-
-// On returns a Client of srv whose requests take the line.
-func (l *Line) On(srv *minutestest.Server, opts ...minutes.Option) *minutes.Client {
-	l.Next = srv.HTTPClient().Transport
-	return Client(srv, append([]minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: l})}, opts...)...)
-}
-
-// Expired is a store's response to an expired URL.
-func Expired() minutestest.Fault {
-	return minutestest.Respond(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message><RequestId>r</RequestId></Error>")
 }
 
 // Identify returns the operation and the meeting of a request to the in-memory
