@@ -275,6 +275,7 @@ func TestRetryable_AndKeyRejectedClassifyErrors(t *testing.T) {
 		"failed meeting":                   {failed, verdicts{}},
 		"no audio":                         {minutes.ErrNoAudio, verdicts{true, false}},
 		"no audio, after an outage":        {fmt.Errorf("%w; before that: %w", minutes.ErrNoAudio, away), verdicts{true, false}},
+		"page about TLS":                   {&minutes.Error{StatusCode: 502, Message: "tls: protocol version not supported"}, verdicts{true, false}},
 		"empty recording":                  {minutes.ErrRecordingEmpty, verdicts{}},
 		"file":                             {io.ErrUnexpectedEOF, verdicts{}},
 	} {
