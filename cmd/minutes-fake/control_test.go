@@ -59,6 +59,7 @@ func TestControl_RejectsInvalidRequests(t *testing.T) {
 		`POST /meetings {"title":"x","creator_id":"emp_x"}`:                    `creator_id: `,
 		`POST /meetings {"organisation":"org_x","title":"x"}`:                  `there is no organisation "org_x"`,
 		`POST /clock {"advance":"-1h"}`:                                        "advance: ",
+		`POST /clock {"advance":"2000000h"}`:                                   "advance: 2000000h0m0s more would move the clock by over 100 years in total",
 		`POST /clock {"advance":"week"}`:                                       `"week" is not a duration`,
 		`GET /requests?operation=x`:                                            `operation: there is no operation "x"`,
 		`GET /requests?after=-1`:                                               "after: ",

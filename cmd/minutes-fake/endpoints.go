@@ -151,8 +151,10 @@ func (c call) advanceClock(by clockSpec) (any, error) {
 	if by.Advance <= 0 {
 		return nil, errors.New(`advance: a duration over 0 expected, such as "168h"`)
 	}
+	if err := minutestest.Try(func() { c.f.AdvanceClock(time.Duration(by.Advance)) }); err != nil {
+		return nil, fmt.Errorf("advance: %w", err)
+	}
 	c.f.ahead += time.Duration(by.Advance)
-	c.f.AdvanceClock(time.Duration(by.Advance))
 	return c.clock()
 }
 
