@@ -139,6 +139,7 @@ func TestRun_RejectsInvalidFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"-nope": "not defined", "serve": "unexpected argument", "-speed 0": "-speed 0", "-speed NaN": "-speed NaN", "-edge-limit -1": "-edge-limit",
 		"-min-poll-interval 0s": "-min-poll-interval 0s", "-log xml": "-log", "-addr 8080": "-addr", "-control 8081": "-control",
+		"-without-audit poll,nope": `-without-audit: violation kind "nope" is not one of [poll `,
 	} {
 		var out, wrong strings.Builder
 		assert.Equal(t, exitUsage, run(t.Context(), strings.Fields(args), &out, &wrong), args)
@@ -165,14 +166,14 @@ func TestRun_FailsWithInvalidWorldsAndSettings(t *testing.T) {
 	for args, want := range map[string]string{
 		"-world " + file: "minutes-fake: -world " + file + `: organisations[0].credits: -1 is negative; organisations[0].keys[0].member_id: no member "emp_x"` + "\n",
 		"-world /none":   "minutes-fake: -world: open /none: no such file or directory\n",
-		"-without-audit nothing -addr 127.0.0.1:0": "nothing",
-		"-env-file " + t.TempDir():                 "is no file",
-		"-addr 192.0.2.1:1 -control off":           "minutes-fake: -addr: listen tcp 192.0.2.1:1: bind: cannot assign requested address\n",
+		"-addr 127.0.0.1:0 -env-file " + t.TempDir():       "is no file",
+		"-addr 192.0.2.1:1 -control off -env-file " + file: "minutes-fake: -addr: listen tcp 192.0.2.1:1: bind: cannot assign requested address\n",
 	} {
 		var wrong strings.Builder
 		assert.Equal(t, exitFailed, run(t.Context(), strings.Fields(args), io.Discard, &wrong), args)
 		assert.Contains(t, wrong.String(), want)
 	}
+	assert.FileExists(t, file, "an -env-file of another program stays")
 }
 
 func TestStrict_FailsForViolationsUnusedFaultsAndUnmatchedScripts(t *testing.T) {
