@@ -181,5 +181,7 @@ func respond(w http.ResponseWriter, result any, err error) {
 	_ = enc.Encode(result)
 }
 
-// oneLine returns the text of an error that may consist of several.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+// oneLine returns the text of an error that may consist of several. Each begins with the path of its mistake.
+func oneLine(err error) string {
+	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "world: "), "\n", "; ")
+}
