@@ -316,7 +316,7 @@ func TestServer_ReportsMisuse(t *testing.T) {
 		"fault":        {func(tb *fakeTB) { minutestest.NewServer(tb).Inject(minutestest.Match{}, minutestest.Refuse("NO_SUCH")) }, `"NO_SUCH"`},
 		"storage's fault": {func(tb *fakeTB) {
 			minutestest.NewServer(tb).Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.RefuseUpload(503, "SlowDown"))
-		}, "is an error of storage"},
+		}, "is a fault of storage"},
 		"not storage's fault": {func(tb *fakeTB) {
 			minutestest.NewServer(tb).Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Refuse(minutes.ErrInternal))
 		}, "use refuse_upload"},

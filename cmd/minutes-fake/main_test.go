@@ -197,7 +197,7 @@ func TestStrict_FailsForViolationsUnusedFaultsAndUnmatchedScripts(t *testing.T) 
 		"unused fault": {"-strict", func(p *program) { p.control(`POST /faults {"faults":[{"kind":"reset"}]}`) }, exitStrict,
 			`correct its match, or set "optional": true`},
 		"fault used once of three times": {"-strict", func(p *program) {
-			p.control(`POST /faults {"match":{"times":3},"faults":[{"kind":"delay"}]}`)
+			p.control(`POST /faults {"match":{"times":3},"faults":[{"kind":"delay","delay":"1ms"}]}`)
 			p.api("GET /v1/usage")
 		}, exitStrict, "was applied 1 time"},
 		"optional fault": {"-strict", func(p *program) { p.control(`POST /faults {"faults":[{"kind":"reset"}],"optional":true}`) }, exitDone, ""},
