@@ -201,6 +201,10 @@ func TestStrict_FailsForViolationsUnusedFaultsAndUnmatchedScripts(t *testing.T) 
 			p.api("GET /v1/usage")
 		}, exitStrict, "was applied 1 time"},
 		"optional fault": {"-strict", func(p *program) { p.control(`POST /faults {"faults":[{"kind":"reset"}],"optional":true}`) }, exitDone, ""},
+		"fault used in a window without an end": {"-strict", func(p *program) {
+			p.control(`POST /faults {"faults":[{"kind":"rate_limit"}],"from":"1ns"}`)
+			p.api("GET /v1/usage")
+		}, exitDone, ""},
 		"fault removed again": {"-strict", func(p *program) {
 			p.control(`POST /faults {"faults":[{"kind":"reset"}]}`)
 			p.control("DELETE /faults?id=flt_1")
