@@ -225,7 +225,7 @@ func (a *audit) record(v Violation) {
 func (a *audit) check() error {
 	for _, kind := range a.ignored {
 		if !slices.Contains(violationKinds, kind) {
-			return fmt.Errorf("WithoutAudit: %q is not one of %s", kind, violationKinds)
+			return fmt.Errorf("violation kind %q is not one of %s", kind, violationKinds)
 		}
 	}
 	if a.interval <= 0 {
@@ -291,7 +291,7 @@ var violationKinds = []ViolationKind{ViolationPoll, ViolationCredential, Violati
 
 // remedies say what to do about each kind.
 var remedies = map[ViolationKind]string{
-	ViolationPoll:        "wait that long between two polls, as Wait does",
+	ViolationPoll:        "wait that long between two polls of a meeting",
 	ViolationCredential:  "send the PUT to the upload URL without an Authorization header",
 	ViolationRepeat:      "list what exists before you create it again; a meeting with an external_id needs no check",
 	ViolationUploadURL:   "read the meeting's status first; it has its audio if it is not created",

@@ -60,10 +60,12 @@ func (m Match) Validate(what ...Fault) error {
 			return err
 		}
 		switch kind := fault.form.Kind; {
-		case kind == kindRefuseUpload && m.Operation != minutes.OpUpload:
-			return fmt.Errorf("fault: kind: %s is an error of storage; match %s", kind, minutes.OpUpload)
+		case fault.is(ofStorage) && m.Operation != minutes.OpUpload:
+			return fmt.Errorf("fault: kind: %s is a fault of storage; match %s", kind, minutes.OpUpload)
 		case kind == kindRefuse && m.Operation == minutes.OpUpload:
 			return fmt.Errorf("fault: kind: %s is not an error of storage; use %s", kind, kindRefuseUpload)
+		case kind == kindShowStatus && m.Operation != "" && !strings.HasPrefix(string(m.Operation), "meetings."):
+			return fmt.Errorf("fault: kind: %s changes responses with meetings, but %s has none", kind, m.Operation)
 		}
 	}
 	return nil
