@@ -120,8 +120,7 @@ func Reset() Fault { return Fault{form: faultForm{Kind: kindReset}} }
 func LoseResponse() Fault { return Reset().AfterEffect() }
 
 // ResetUpload resets the connection once n bytes of a recording have arrived, or at the end of a shorter
-// one. The upload has no effect. Like [RefuseUpload], [ExpireURL] and [SlowUpload], it needs a Match whose
-// Operation is minutes.OpUpload.
+// one. The upload has no effect.
 func ResetUpload(n int64) Fault { return Fault{form: faultForm{Kind: kindResetUpload, Bytes: n}} }
 
 // RateLimit responds with 429 as the service's edge does: in plain text, without an error envelope.

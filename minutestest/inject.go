@@ -60,7 +60,7 @@ func (m Match) Validate(what ...Fault) error {
 			return err
 		}
 		switch kind := fault.form.Kind; {
-		case fault.is(ofStorage) && m.Operation != minutes.OpUpload:
+		case fault.is(ofStorage) && m.Operation != minutes.OpUpload && (m.Operation != "" || kind == kindRefuseUpload):
 			return fmt.Errorf("fault: kind: %s is a fault of storage; match %s", kind, minutes.OpUpload)
 		case kind == kindRefuse && m.Operation == minutes.OpUpload:
 			return fmt.Errorf("fault: kind: %s is not an error of storage; use %s", kind, kindRefuseUpload)
