@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -122,13 +121,11 @@ type service struct{ core *core }
 type core struct {
 	rest.Config                   // of api
 	storage     http.RoundTripper // for uploads; nil: the transport for API calls, until ready
-	routes      []route.Route
-	limit       *rate.Limiter
+	routes      route.Routes
 	log         *slog.Logger
 	observers   []func(context.Context, Attempt)
 	uploads     UploadTimeouts
 	slots       chan struct{}
-	local       bool // the service is on this machine, so its storage may be, too
 
 	api             *rest.Client
 	storageThrottle *rest.Throttle         // holds back all uploads after a 429 or 503 from storage
@@ -138,10 +135,9 @@ type core struct {
 
 // ready prepares a core for requests, after the options have set the fields.
 func (c *core) ready(base *url.URL, apiKey string) {
-	c.Base, c.local = base, isLoopback(base.Hostname())
-	c.Key, c.Mask = rest.NewSecret(apiKey), rest.NewMask(apiKey)
-	c.Throttle, c.storageThrottle = rest.NewThrottle(c.limit), rest.NewThrottle(rate.NewLimiter(rate.Inf, 0))
-	c.storage = rest.StorageTransport(cmp.Or(c.storage, c.Transport))
+	c.Base, c.Key, c.Mask = base, rest.NewSecret(apiKey), rest.NewMask(apiKey)
+	c.storageThrottle = rest.NewThrottle(rate.NewLimiter(rate.Inf, 0))
+	c.storage = cmp.Or(c.storage, rest.StorageTransport(c.Transport))
 	c.Transport = rest.APITransport(c.Transport)
 	if len(c.observers) > 0 {
 		c.Observe = c.observeRequest
@@ -152,15 +148,15 @@ func (c *core) ready(base *url.URL, apiKey string) {
 }
 
 // do runs one operation, and returns what the response says.
-func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
-	out, _, err := doResponse[T](ctx, c, in)
+func do[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*T, error) {
+	out, _, err := doResponse[T](ctx, c, op, in)
 	return out, err
 }
 
 // doResponse is do, and also returns the response.
-func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Response, error) {
+func doResponse[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*T, *rest.Response, error) {
 	asked, out := time.Now(), new(T)
-	resp, err := c.request(ctx, in, out)
+	resp, err := c.request(ctx, op, in, out)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,16 +168,16 @@ func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest
 
 // request calls send with the route of an operation from the table. It returns a *ParamError if the
 // request cannot be sent unchanged.
-func (c *core) request(ctx context.Context, in rest.Request, out any) (*rest.Response, error) {
-	row := c.routes[slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == in.Operation })]
+func (c *core) request(ctx context.Context, op Operation, in rest.Request, out any) (*rest.Response, error) {
+	row := c.routes.Of(string(op))
 	before, after, hasID := strings.Cut(row.Path, route.Param)
 	if hasID {
 		if err := c.checkID("id", in.ID); err != nil {
 			return nil, err
 		}
 	}
-	in.Method, in.Path = row.Method, before+url.PathEscape(in.ID)+after
-	in.Repeatable = in.Repeatable || row.Repeat == route.Always
+	in.Operation, in.Method, in.Path = row.Operation, row.Method, before+url.PathEscape(in.ID)+after
+	in.Repeatable = in.Repeatable || row.Repeatable
 	return c.send(ctx, in, out)
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // maxText limits the bytes of minutes or of a transcript.
@@ -27,7 +26,7 @@ func (c *core) decode(resp *rest.Response, out any) error {
 	if err := json.Unmarshal(resp.Body, out); err != nil {
 		return c.requestError(resp, "the response does not match the API reference: "+c.describeBody(resp, err))
 	}
-	if v, ok := out.(required); ok && resp.Request.Operation != route.Operation(OpDo) {
+	if v, ok := out.(required); ok && resp.Request.Operation != string(OpDo) {
 		if field := v.missing(received{resp.Body, c.Mask}); field != "" {
 			return c.requestError(resp, "the response lacks "+field)
 		}

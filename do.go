@@ -13,7 +13,6 @@ import (
 	"slices"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // Request is an HTTP request that [Client.Do] makes to an endpoint without a method of its own.
@@ -85,7 +84,7 @@ func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) 
 	}
 	core := c.Meetings.core
 	in := rest.Request{
-		Operation: route.Operation(OpDo), Method: r.Method, Path: r.Path, Query: r.Query,
+		Operation: string(OpDo), Method: r.Method, Path: r.Path, Query: r.Query,
 		Repeatable: r.Method == http.MethodGet || r.Idempotent,
 	}
 	if r.Body != nil {

@@ -80,8 +80,8 @@ const ErrRateLimited ErrorCode = "RATE_LIMITED"
 // Error is the error of a failed API call, and [errors.As] finds it. Compare its code with [errors.Is], as
 // in errors.Is(err, minutes.ErrNotFound), and not its Message, which is for people.
 //
-// The fields describe the last response, whichever attempt received it. But if the connection of a later
-// attempt was lost, a 429 does not count, because it would say that nothing was done.
+// The fields describe the last response, whichever attempt received it. But if a later attempt got no
+// response, a 4xx does not count, because it would say that nothing was done.
 type Error struct {
 	StatusCode int // of the last response; 0 if there was none, or if FindByExternalID found no meeting
 	// Code is the service's code (section 7), as sent, or ErrRateLimited. It is empty if the response
@@ -295,16 +295,16 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 // The failed call may have taken effect, so the next one could take effect again. Safe to repeat are reads,
 // Resume, and, with an ExternalID, Create and Process.
 func Retryable(err error) bool {
-	if errors.Is(err, context.Canceled) || rest.Permanent(err) || KeyRejected(err) {
+	if errors.Is(err, context.Canceled) || KeyRejected(err) {
 		return false
 	}
 	if e, ok := errors.AsType[*Error](err); ok { // it decides even inside a *StorageError, because it is newer
 		noResponse := e.StatusCode == 0 && e.Code == ""
 		if noResponse || e.StatusCode/100 == 2 || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500 {
-			return true
+			return !rest.Permanent(e.Err)
 		}
 	} else if e, ok := errors.AsType[*StorageError](err); ok && storage.Retryable(e.StatusCode, e.Code, e.Message) {
-		return true
+		return !rest.Permanent(e.Err)
 	}
 	return slices.ContainsFunc([]error{ErrNoAudio, context.DeadlineExceeded, ErrRateLimited, ErrMinutesNotReady, ErrTranscriptNotReady},
 		func(target error) bool { return errors.Is(err, target) })
@@ -342,7 +342,7 @@ func (c *core) newError(r *rest.Response, err error) *Error {
 	if r.Status != 0 && r.Status/100 != 2 { // an incomplete 2xx has no envelope
 		c.readEnvelope(e, r)
 	}
-	if row, ok := route.Of(r.Request.Operation); ok && e.Code == ErrInsufficientScope {
+	if row := route.Table.Of(r.Request.Operation); row != nil && e.Code == ErrInsufficientScope {
 		e.Scope = Scope(row.Scope)
 	}
 	if errors.Is(err, rest.ErrPaused) {

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // MeetingsService has the operations on meetings (section 4.2), and methods that combine several of them,
@@ -305,8 +304,8 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, false, err
 	}
-	in := rest.Request{Operation: route.MeetingsCreate, Body: params, Repeatable: params.ExternalID != ""}
-	m, resp, err := doResponse[Meeting](ctx, s.core, in)
+	in := rest.Request{Body: params, Repeatable: params.ExternalID != ""}
+	m, resp, err := doResponse[Meeting](ctx, s.core, OpMeetingsCreate, in)
 	return m, err == nil && resp.Status == http.StatusCreated, err
 }
 
@@ -316,7 +315,7 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 //
 // Errors: [ErrNotFound].
 func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {
-	return do[Meeting](ctx, s.core, rest.Request{Operation: route.MeetingsGet, ID: id})
+	return do[Meeting](ctx, s.core, OpMeetingsGet, rest.Request{ID: id})
 }
 
 // List returns one page of meetings, newest first, and needs the scope meetings:read. params may be nil. To
@@ -325,7 +324,7 @@ func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) 
 // Errors: [ErrInvalidRequest] (filters that exclude each other), [ErrInvalidLimit], [ErrInvalidCursor],
 // [ErrInvalidDate], [ErrInvalidDateRange].
 func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
-	return do[MeetingPage](ctx, s.core, rest.Request{Operation: route.MeetingsList, Query: params})
+	return do[MeetingPage](ctx, s.core, OpMeetingsList, rest.Request{Query: params})
 }
 
 // FindByExternalID returns the meeting whose ExternalID is externalID, and needs the scope meetings:read.
@@ -338,8 +337,8 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	}
 	c := s.core
 	asked := time.Now()
-	in := rest.Request{Operation: route.MeetingsList, Query: &MeetingListParams{ExternalID: externalID}}
-	page, resp, err := doResponse[MeetingPage](ctx, c, in)
+	in := rest.Request{Query: &MeetingListParams{ExternalID: externalID}}
+	page, resp, err := doResponse[MeetingPage](ctx, c, OpMeetingsList, in)
 	if err != nil {
 		return nil, err
 	}
@@ -364,7 +363,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 // [ErrNotFound] (no such meeting; assumed: also no such project).
 func (s *MeetingsService) Update(ctx context.Context, id string, params *MeetingUpdateParams) (*Meeting, error) {
 	params = cmp.Or(params, new(MeetingUpdateParams))
-	return do[Meeting](ctx, s.core, rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
+	return do[Meeting](ctx, s.core, OpMeetingsUpdate, rest.Request{ID: id, Body: params})
 }
 
 // Delete deletes a meeting and everything that belongs to it, which cannot be undone, and needs the scope
@@ -373,8 +372,8 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
-	resp, err := s.core.request(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id}, nil)
-	if errors.Is(err, ErrNotFound) && resp.MayHaveTakenEffect {
+	resp, err := s.core.request(ctx, OpMeetingsDelete, rest.Request{ID: id}, nil)
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == ErrNotFound && resp.MayHaveTakenEffect {
 		err = nil // an earlier attempt deleted it, and its response was lost
 	}
 	if err == nil {
@@ -390,7 +389,7 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 // Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; assumed: also no such member),
 // [ErrForbidden] (assumed), [ErrParticipantsLocked].
 func (s *MeetingsService) SetParticipants(ctx context.Context, id string, memberIDs []string) (*Meeting, error) {
-	return do[Meeting](ctx, s.core, rest.Request{Operation: route.MeetingsSetParticipants, ID: id, Body: &struct {
+	return do[Meeting](ctx, s.core, OpMeetingsSetParticipants, rest.Request{ID: id, Body: &struct {
 		MemberIDs []string `json:"participant_ids"` // never null
 	}{append([]string{}, memberIDs...)}})
 }
@@ -411,7 +410,7 @@ func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string)
 		return nil, nil, &ParamError{Param: "contentType", Reason: "must not be empty"}
 	}
 	c := s.core
-	target, resp, err := doResponse[UploadTarget](ctx, c, rest.Request{Operation: route.MeetingsUploadURL, ID: id, Body: &struct {
+	target, resp, err := doResponse[UploadTarget](ctx, c, OpMeetingsUploadURL, rest.Request{ID: id, Body: &struct {
 		ContentType string `json:"content_type"`
 	}{contentType}})
 	if err != nil {
@@ -426,7 +425,7 @@ func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string)
 //
 // Errors: [ErrMinutesNotReady], [ErrInvalidRequest] (unknown format), [ErrNotFound].
 func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {
-	return do[Minutes](ctx, s.core, rest.Request{Operation: route.MeetingsMinutes, ID: id, MaxBody: maxText, Query: &struct {
+	return do[Minutes](ctx, s.core, OpMeetingsMinutes, rest.Request{ID: id, MaxBody: maxText, Query: &struct {
 		Format Format `url:"format,omitempty"`
 	}{format}})
 }
@@ -436,7 +435,7 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 //
 // Errors: [ErrTranscriptNotReady], [ErrNotFound] (no such meeting, or the assumed path is wrong).
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (*Transcript, error) {
-	return do[Transcript](ctx, s.core, rest.Request{Operation: route.MeetingsTranscript, ID: id, MaxBody: maxText})
+	return do[Transcript](ctx, s.core, OpMeetingsTranscript, rest.Request{ID: id, MaxBody: maxText})
 }
 
 // clone returns a deep copy, so that callers never share a Meeting.

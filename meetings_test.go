@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -138,6 +139,17 @@ func TestFindByExternalID_FindsOnlyThatReference(t *testing.T) {
 		failed := testkit.RequireError(t, err, testkit.OperationNamed(t, "meetings.list"))
 		require.NotContains(t, failed.Error(), "crm/1")
 	}
+}
+
+// The cause of a canceled context, as errgroup sets it, may be another call's NOT_FOUND.
+func TestDelete_FailsIfCanceledByAnotherCall(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	client, _ := testkit.Responding(t, func(req *http.Request) (*http.Response, error) {
+		cancel(&minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound})
+		return nil, context.Cause(req.Context())
+	})
+	require.ErrorIs(t, client.Meetings.Delete(ctx, "mtg_1"), context.Canceled)
 }
 
 // Whatever becomes of a Delete, two polls of a wait stay thirty seconds apart.

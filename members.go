@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // MembersService reads and adds members of the organisation (section 4.1).
@@ -51,7 +50,7 @@ type memberList struct {
 
 // List returns the organisation's human members, without integrations, and needs the scope employees:read.
 func (s *MembersService) List(ctx context.Context) ([]*Member, error) {
-	list, err := do[memberList](ctx, s.core, rest.Request{Operation: route.MembersList})
+	list, err := do[memberList](ctx, s.core, OpMembersList, rest.Request{})
 	return cmp.Or(list, new(memberList)).Members, err
 }
 
@@ -65,7 +64,7 @@ func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams)
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, err
 	}
-	return do[Member](ctx, s.core, rest.Request{Operation: route.MembersCreate, Body: params})
+	return do[Member](ctx, s.core, OpMembersCreate, rest.Request{Body: params})
 }
 
 func (v *Member) missing(received) string { return lacks("id", v == nil || v.ID == "") }

@@ -46,7 +46,7 @@ type Attempt struct {
 	// WillRetry reports that the Client plans another attempt, after at most RetryIn. For an upload,
 	// the Client may poll the meeting first, and find that the audio has arrived.
 	WillRetry bool
-	RetryIn   time.Duration // the longest wait before the next attempt; 0 without a retry
+	RetryIn   time.Duration // the longest wait before the next attempt, unless others go first; 0 without a retry
 	Pause     time.Duration // of all API requests, if this attempt's 429 started or extended the pause; else 0
 }
 

@@ -24,9 +24,11 @@ type Option struct{ apply func(*core) error }
 // defaults returns a core with the default settings. The limiter only slows runaway loops down.
 func defaults() *core {
 	return &core{
-		Config:  rest.Config{UserAgent: "minutes-go/" + version, Timeout: 30 * time.Second, MaxRetries: 4},
+		Config: rest.Config{
+			UserAgent: "minutes-go/" + version, Timeout: 30 * time.Second, MaxRetries: 4,
+			Throttle: rest.NewThrottle(rate.NewLimiter(100, 100)), // requests a second, and in a burst
+		},
 		routes:  slices.Clone(route.Table),
-		limit:   rate.NewLimiter(100, 100), // requests a second, and in a burst
 		log:     slog.New(slog.DiscardHandler),
 		uploads: UploadTimeouts{Stall: time.Minute, Response: 5 * time.Minute}, // some proxies scan the recording first
 		slots:   make(chan struct{}, 4),
@@ -69,7 +71,7 @@ func WithHTTPClient(hc *http.Client) Option {
 // or with the default transport if hc.Transport is nil. The Client also ignores hc.Timeout.
 func WithStorageHTTPClient(hc *http.Client) Option {
 	return option("WithStorageHTTPClient", hc != nil, "must not be nil",
-		func(c *core) { c.storage = cmp.Or(hc.Transport, rest.StorageTransport(nil)) })
+		func(c *core) { c.storage = rest.StorageTransport(hc.Transport) })
 }
 
 // WithObserver calls observe after each attempt, with the context of the call. Attempts that waits share
@@ -152,7 +154,7 @@ func WithRateLimit(perSecond float64, burst int) Option {
 	ok := none || perSecond > 0 && !math.IsInf(perSecond, 0) && burst >= 1
 	limit := cmp.Or(rate.Limit(perSecond), rate.Inf)
 	return option("WithRateLimit", ok, "needs perSecond > 0 and burst >= 1, or 0 and 0 for no limit",
-		func(c *core) { c.limit = rate.NewLimiter(limit, burst) })
+		func(c *core) { c.Throttle = rest.NewThrottle(rate.NewLimiter(limit, burst)) })
 }
 
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
@@ -164,11 +166,10 @@ const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 // new method does not change the retries, so a Replace that you move to POST is retried like a PUT.
 func WithRoute(op Operation, method, path string) Option {
 	return Option{func(c *core) error {
-		at := slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })
-		if at < 0 || c.routes[at].Basis != route.Assumed {
+		row := c.routes.Of(string(op))
+		if row == nil || !row.Assumed {
 			return &ParamError{Param: "WithRoute", Reason: "op: is not an operation whose route is assumed"}
 		}
-		row := &c.routes[at]
 		asMany := strings.Count(path, route.Param) == strings.Count(row.Path, route.Param)
 		problem := pathProblem(strings.ReplaceAll(path, route.Param, "x"))
 		row.Method, row.Path = method, path

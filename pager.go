@@ -7,7 +7,6 @@ import (
 	"iter"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // maxLimit is the largest Limit that the service allows (section 8).
@@ -29,7 +28,7 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 		seen := map[string]bool{next.Cursor: true}
 		var body bytes.Buffer // of one page after the other, because a body takes as much memory as its meetings
 		for {
-			page, resp, err := doResponse[MeetingPage](ctx, s.core, rest.Request{Operation: route.MeetingsList, Query: &next, Buffer: &body})
+			page, resp, err := doResponse[MeetingPage](ctx, s.core, OpMeetingsList, rest.Request{Query: &next, Buffer: &body})
 			if err != nil {
 				yield(nil, err)
 				return

@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // ProjectsService reads and creates projects, which group meetings (section 4.3).
@@ -30,7 +29,7 @@ type projectList struct {
 // List returns the organisation's active projects. Method, path and the scope meetings:read are assumed, so
 // you may need [WithRoute].
 func (s *ProjectsService) List(ctx context.Context) ([]*Project, error) {
-	list, err := do[projectList](ctx, s.core, rest.Request{Operation: route.ProjectsList})
+	list, err := do[projectList](ctx, s.core, OpProjectsList, rest.Request{})
 	return cmp.Or(list, new(projectList)).Projects, err
 }
 
@@ -45,7 +44,10 @@ type ProjectCreateParams struct {
 //
 // Errors: [ErrInvalidRequest].
 func (s *ProjectsService) Create(ctx context.Context, params *ProjectCreateParams) (*Project, error) {
-	return do[Project](ctx, s.core, rest.Request{Operation: route.ProjectsCreate, Body: cmp.Or(params, new(ProjectCreateParams))})
+	if err := checkGiven("params", params != nil); err != nil {
+		return nil, err
+	}
+	return do[Project](ctx, s.core, OpProjectsCreate, rest.Request{Body: params})
 }
 
 func (v *Project) missing(received) string { return lacks("id", v == nil || v.ID == "") }

@@ -163,6 +163,9 @@ func TestResources_RejectUnusableParameters(t *testing.T) {
 		"member without params": {"params", func(ctx context.Context, c *minutes.Client) (any, error) {
 			return testkit.Result(c.Members.Create(ctx, nil))
 		}},
+		"project without params": {"params", func(ctx context.Context, c *minutes.Client) (any, error) {
+			return testkit.Result(c.Projects.Create(ctx, nil))
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
@@ -145,7 +144,7 @@ func (u *upload) newURL(ctx context.Context) error {
 	switch {
 	case err != nil || target.Hostname() == "":
 		return u.core.requestError(resp, "the response's upload_url is not a URL with a host")
-	case target.Scheme != "https" && !(target.Scheme == "http" && u.core.local && isLoopback(target.Hostname())):
+	case target.Scheme != "https" && !(target.Scheme == "http" && isLoopback(u.core.Base.Hostname()) && isLoopback(target.Hostname())):
 		return u.core.requestError(resp, "the response's upload_url is neither https nor loopback for a loopback service")
 	}
 	u.put.URL, u.put.Mask = target, rest.NewMask(append(rest.QuerySecrets(target), u.core.Key.Reveal())...)
@@ -174,9 +173,8 @@ func (u *upload) ask(ctx context.Context) error {
 // attempt makes one PUT, reports it, and returns what follows it.
 func (u *upload) attempt(ctx context.Context) storage.Decision {
 	c, number := u.core, u.state.Attempts+1
-	ctx = rest.WithAttempt(ctx, &rest.Attempt{Request: &rest.Request{Operation: route.Upload, ID: u.id}, Number: number})
-	sentAt := time.Now()
-	o := u.put.Do(ctx)
+	sentAt, info := time.Now(), &rest.Attempt{Request: &rest.Request{Operation: string(OpUpload), ID: u.id}, Number: number}
+	o := u.put.Do(rest.WithAttempt(ctx, info))
 	wait := rest.Delay(u.state.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
 	if o.StatusCode == http.StatusTooManyRequests || o.StatusCode == http.StatusServiceUnavailable {
 		c.storageThrottle.Limited(sentAt, wait)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // UsageService returns the organisation's remaining quota (section 4.3).
@@ -44,5 +43,5 @@ func (u *Usage) ResetAt() (date time.Time, ok bool) {
 // Get returns the remaining credits and transcription seconds. Method, path and the scope meetings:read are
 // assumed, so you may need [WithRoute].
 func (s *UsageService) Get(ctx context.Context) (*Usage, error) {
-	return do[Usage](ctx, s.core, rest.Request{Operation: route.UsageGet})
+	return do[Usage](ctx, s.core, OpUsageGet, rest.Request{})
 }

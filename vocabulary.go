@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // VocabularyService reads and changes the organisation's vocabulary (section 4.3).
@@ -55,7 +54,7 @@ func (e VocabularyEntry) missing(received) string { return lacks("term", e.Term 
 // Get returns all terms with their variants. Method, path and the scope meetings:read are assumed, so you
 // may need [WithRoute].
 func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, s.core, rest.Request{Operation: route.VocabularyGet})
+	return do[Vocabulary](ctx, s.core, OpVocabularyGet, rest.Request{})
 }
 
 // Replace replaces the whole vocabulary with terms, so an empty or nil list clears it. Method, path and the
@@ -63,7 +62,7 @@ func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 //
 // Errors: [ErrInvalidRequest], also for more than Vocabulary.MaxTerms terms (assumed).
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, s.core, rest.Request{Operation: route.VocabularyReplace, Body: &struct {
+	return do[Vocabulary](ctx, s.core, OpVocabularyReplace, rest.Request{Body: &struct {
 		Terms []string `json:"terms"` // never null
 	}{append([]string{}, terms...)}})
 }
@@ -74,7 +73,7 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 //
 // Errors: [ErrInvalidRequest], also if the vocabulary is full (assumed).
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, s.core, rest.Request{Operation: route.VocabularyAdd, Body: &struct {
+	return do[Vocabulary](ctx, s.core, OpVocabularyAdd, rest.Request{Body: &struct {
 		Term string `json:"term"`
 	}{term}})
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // WaitOptions configures a wait. A nil pointer or a zero field selects the default.
@@ -231,8 +230,8 @@ type polled struct{ core *core }
 
 // Get asks for one meeting.
 func (p polled) Get(ctx context.Context, id string, send func() bool) (poll.Snapshot[*Meeting], *poll.Failure) {
-	in := rest.Request{Operation: route.MeetingsGet, ID: id, Background: true, Send: send}
-	m, resp, err := doResponse[Meeting](ctx, p.core, in)
+	in := rest.Request{ID: id, Background: true, Send: send}
+	m, resp, err := doResponse[Meeting](ctx, p.core, OpMeetingsGet, in)
 	if err != nil {
 		return poll.Snapshot[*Meeting]{}, failureOf(err)
 	}
@@ -243,8 +242,8 @@ func (p polled) Get(ctx context.Context, id string, send func() bool) (poll.Snap
 
 // Page asks for one list page.
 func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]poll.Snapshot[*Meeting], string, *poll.Failure) {
-	in := rest.Request{Operation: route.MeetingsList, Query: &MeetingListParams{Limit: maxLimit, Cursor: cursor}, Background: true, Send: send}
-	page, err := do[MeetingPage](ctx, p.core, in)
+	in := rest.Request{Query: &MeetingListParams{Limit: maxLimit, Cursor: cursor}, Background: true, Send: send}
+	page, err := do[MeetingPage](ctx, p.core, OpMeetingsList, in)
 	if err != nil {
 		return nil, "", failureOf(err)
 	}
@@ -293,7 +292,7 @@ func failureOf(err error) *poll.Failure {
 	}
 	f.RetryAfter = e.RetryAfter
 	switch {
-	case rest.Permanent(err): // an untrusted certificate, whatever an earlier attempt got
+	case rest.Permanent(e.Err): // an untrusted certificate, whatever an earlier attempt got
 		f.Kind = poll.Passing
 	case errors.Is(err, ErrRateLimited):
 		f.Kind = poll.RateLimited

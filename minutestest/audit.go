@@ -10,7 +10,6 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
 )
@@ -66,32 +65,32 @@ func (e *entry) client() string {
 func (a *audit) watch(e *entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch route.Operation(e.Operation) {
+	switch e.Operation {
 	case "":
 		return
-	case route.MeetingsGet:
+	case minutes.OpMeetingsGet:
 		a.watchPoll(e)
-	case route.MeetingsCreate:
+	case minutes.OpMeetingsCreate:
 		if e.externalID == "" {
 			a.watchRepeat(e)
 		}
 		if e.sender == 0 && e.Status == http.StatusOK && !e.Lost {
 			a.of(e).workers++ // it returns a meeting that exists, so it may be another worker's
 		}
-	case route.MembersCreate, route.ProjectsCreate:
+	case minutes.OpMembersCreate, minutes.OpProjectsCreate:
 		a.watchRepeat(e)
-	case route.MeetingsList, route.MembersList, route.ProjectsList:
+	case minutes.OpMeetingsList, minutes.OpMembersList, minutes.OpProjectsList:
 		if e.shown() {
 			// The Server may notice a lost create only after the list page that follows it, so the
 			// numbers of the requests count.
 			a.lists[e.place()] = max(a.lists[e.place()], e.Seq)
 		}
-	case route.Upload:
+	case minutes.OpUpload:
 		if e.Header["Authorization"] != nil {
 			a.add(ViolationCredential, e, "an Authorization header was sent to storage")
 		}
 		a.forgetPolls(e.MeetingID)
-	case route.MeetingsUploadURL:
+	case minutes.OpMeetingsUploadURL:
 		a.watchUploadURL(e)
 		a.forgetPolls(e.MeetingID)
 	}
@@ -226,7 +225,7 @@ func (a *audit) record(v Violation) {
 func (a *audit) check() error {
 	for _, kind := range a.ignored {
 		if !slices.Contains(violationKinds, kind) {
-			return fmt.Errorf("WithoutAudit: %q is not one of %s", kind, violationKinds)
+			return fmt.Errorf("violation kind %q is not one of %s", kind, violationKinds)
 		}
 	}
 	if a.interval <= 0 {
@@ -292,7 +291,7 @@ var violationKinds = []ViolationKind{ViolationPoll, ViolationCredential, Violati
 
 // remedies say what to do about each kind.
 var remedies = map[ViolationKind]string{
-	ViolationPoll:        "wait that long between two polls, as Wait does",
+	ViolationPoll:        "wait that long between two polls of a meeting",
 	ViolationCredential:  "send the PUT to the upload URL without an Authorization header",
 	ViolationRepeat:      "list what exists before you create it again; a meeting with an external_id needs no check",
 	ViolationUploadURL:   "read the meeting's status first; it has its audio if it is not created",

@@ -66,7 +66,7 @@ func TestViolation_FailsTheTest(t *testing.T) {
 			"violation (repeat): POST /v1/projects was sent again with the same body, though the first may have taken effect, by int_ci (request 5)",
 			"violation (upload_url): asked for an upload URL again for meeting mtg_",
 			`violation (content_type): the body of POST /v1/projects was sent with Content-Type "application/x-www-form-urlencoded" and Content-Encoding "", by int_ci (request 9): send JSON`,
-			`("Badly treated") was polled again after 1s instead of 30s, and was transcribing both times, by int_ci (request 11): wait that long between two polls, as Wait does (2 times)`,
+			`("Badly treated") was polled again after 1s instead of 30s, and was transcribing both times, by int_ci (request 11): wait that long between two polls of a meeting (2 times)`,
 			"violation (open_body): the response to GET /v1/usage was neither read to its end nor closed",
 		} {
 			if assert.Greater(t, len(failures), i) {

@@ -93,13 +93,14 @@ const (
 	late                         // it always comes after the effect
 	early                        // it never does
 	cuts                         // the connection is reset
+	ofStorage                    // it happens to an upload
 	clientSide                   // it happens before a request is sent, so only clients in this process can see it
 )
 
 var traits = map[faultKind]trait{
-	kindDelay: keeps, kindCall: keeps, kindSlowUpload: keeps | early, kindShowStatus: keeps | late, kindTruncate: keeps | late, kindDrip: keeps | late,
-	kindReset: cuts, kindResetUpload: cuts | early,
-	kindRateLimit: replaces, kindRefuse: replaces, kindRefuseUpload: replaces, kindRespond: replaces,
+	kindDelay: keeps, kindCall: keeps, kindSlowUpload: keeps | early | ofStorage, kindShowStatus: keeps | late, kindTruncate: keeps | late, kindDrip: keeps | late,
+	kindReset: cuts, kindResetUpload: cuts | early | ofStorage,
+	kindRateLimit: replaces, kindRefuse: replaces, kindRefuseUpload: replaces | ofStorage, kindRespond: replaces,
 	kindBadCertificate: clientSide | early, kindConnectionRefused: clientSide | early, kindNoSuchHost: clientSide | early,
 }
 
@@ -118,8 +119,8 @@ func Reset() Fault { return Fault{form: faultForm{Kind: kindReset}} }
 // LoseResponse handles the request, but then resets the connection instead of sending the response.
 func LoseResponse() Fault { return Reset().AfterEffect() }
 
-// ResetUpload resets the connection once n bytes of the request's body have arrived, or at the end of a
-// shorter body. The upload has no effect.
+// ResetUpload resets the connection once n bytes of a recording have arrived, or at the end of a shorter
+// one. The upload has no effect.
 func ResetUpload(n int64) Fault { return Fault{form: faultForm{Kind: kindResetUpload, Bytes: n}} }
 
 // RateLimit responds with 429 as the service's edge does: in plain text, without an error envelope.
@@ -147,7 +148,7 @@ func ExpireURL() Fault {
 	return f
 }
 
-// SlowUpload handles the request, but reads its body only at this rate.
+// SlowUpload handles an upload, but reads the recording only at this rate.
 func SlowUpload(bytesPerSecond int64) Fault {
 	return Fault{form: faultForm{Kind: kindSlowUpload, BytesPerSecond: bytesPerSecond}}
 }
@@ -287,6 +288,8 @@ func (f Fault) check() error {
 		return fmt.Errorf("fault: retry_after: %s has no response of its own", form.Kind)
 	case form.Delay < 0:
 		return fmt.Errorf("fault: delay: %s is negative", time.Duration(form.Delay))
+	case form.Kind == kindDelay && form.Delay == 0:
+		return errors.New("fault: delay: a duration over 0 expected")
 	case form.Over < 0:
 		return fmt.Errorf("fault: over: %s is negative", time.Duration(form.Over))
 	case form.Bytes < 0:

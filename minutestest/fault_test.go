@@ -182,7 +182,6 @@ func TestFaults_BeforeAndAfterEffect(t *testing.T) {
 	}{
 		"reset":                     {minutestest.Reset(), false},
 		"reset, after effect":       {minutestest.Reset().AfterEffect(), true},
-		"reset while uploading":     {minutestest.ResetUpload(3), false},
 		"lost response":             {minutestest.LoseResponse(), true},
 		"rate limit":                {minutestest.RateLimit("1"), false},
 		"refuse":                    {minutestest.Refuse(minutes.ErrInternal), false},
@@ -481,6 +480,7 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 		`{"kind":"reset","byte":1}`:                         `unknown field "byte"`,
 		`{"kind":"delay","delay":"2"}`:                      "\"2\" is not a duration",
 		`{"kind":"delay","delay":"-2s"}`:                    "negative",
+		`{"kind":"delay"}`:                                  "delay: a duration over 0 expected",
 		`{"kind":"truncate","bytes":-1}`:                    "bytes: -1 is negative",
 		`{"kind":"reset_upload","bytes":-1}`:                "bytes: -1 is negative",
 		`{"kind":"refuse","code":"NOPE"}`:                   `no code "NOPE"`,

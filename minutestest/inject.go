@@ -40,7 +40,7 @@ type Match struct {
 // Validate returns why [Server.Inject] would reject m or these faults, for example because the API has
 // no such operation. The error names the invalid field: "match: operation: …", "fault: code: …".
 func (m Match) Validate(what ...Fault) error {
-	if _, ok := route.Of(route.Operation(m.Operation)); !ok && m.Operation != "" && m.Operation != minutes.OpUpload {
+	if route.Table.Of(string(m.Operation)) == nil && m.Operation != "" && m.Operation != minutes.OpUpload {
 		return fmt.Errorf("match: operation: %q is not one of %s", m.Operation, operations())
 	}
 	if _, err := path.Match(m.Path, ""); err != nil {
@@ -60,10 +60,12 @@ func (m Match) Validate(what ...Fault) error {
 			return err
 		}
 		switch kind := fault.form.Kind; {
-		case kind == kindRefuseUpload && m.Operation != minutes.OpUpload:
-			return fmt.Errorf("fault: kind: %s is an error of storage; match %s", kind, minutes.OpUpload)
+		case fault.is(ofStorage) && m.Operation != minutes.OpUpload && (m.Operation != "" || kind == kindRefuseUpload):
+			return fmt.Errorf("fault: kind: %s is a fault of storage; match %s", kind, minutes.OpUpload)
 		case kind == kindRefuse && m.Operation == minutes.OpUpload:
 			return fmt.Errorf("fault: kind: %s is not an error of storage; use %s", kind, kindRefuseUpload)
+		case kind == kindShowStatus && m.Operation != "" && !strings.HasPrefix(string(m.Operation), "meetings."):
+			return fmt.Errorf("fault: kind: %s changes responses with meetings, but %s has none", kind, m.Operation)
 		}
 	}
 	return nil
@@ -72,7 +74,7 @@ func (m Match) Validate(what ...Fault) error {
 func operations() string {
 	var list []string
 	for _, row := range route.Table {
-		list = append(list, string(row.Operation))
+		list = append(list, row.Operation)
 	}
 	return strings.Join(append(list, string(minutes.OpUpload)), ", ")
 }

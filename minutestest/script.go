@@ -80,9 +80,14 @@ func (s *Server) Advance(meetingID string, until minutes.Status) minutes.Status 
 // AdvanceClock moves the service's time ahead by d, and returns the new time. A program outside a
 // synctest bubble then sees at once what takes the service a week: upload URLs and keys expire, quotas
 // are topped up, and meetings progress. The clocks of clients and of the audit stay as they are. A
-// negative d changes nothing, because time never goes back.
+// negative d changes nothing, because time never goes back. More than 100 years in total fail the test.
 func (s *Server) AdvanceClock(d time.Duration) time.Time {
-	now := s.engine.AdvanceClock(d)
+	s.helper()
+	now, err := s.engine.AdvanceClock(d)
+	if err != nil {
+		s.fail("AdvanceClock", err)
+		return now
+	}
 	s.inspector.Did("AdvanceClock", "", fmt.Sprintf("%s on, to %s", d, now.Format(time.RFC3339)))
 	return now
 }

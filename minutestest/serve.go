@@ -42,16 +42,16 @@ func (s *Server) arrived(r *http.Request) *entry {
 	op, meetingID := engine.Identify(r)
 	e := &entry{key: engine.KeyOf(r), sender: senderOf(r), at: time.Now()}
 	e.Request = Request{
-		At: e.at.Add(s.engine.Ahead()), Operation: minutes.Operation(op), MeetingID: meetingID,
+		At: e.at.Add(s.engine.Ahead()), Operation: op, MeetingID: meetingID,
 		Method: r.Method, Host: r.Host, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header.Clone(),
 	}
-	if row, ok := route.Of(op); ok && row.Method != http.MethodGet && row.Method != http.MethodDelete && r.Body != nil {
+	if row := route.Table.Of(string(op)); row != nil && row.Method != http.MethodGet && row.Method != http.MethodDelete && r.Body != nil {
 		e.readBody(r)
 	}
 	switch op {
-	case route.MeetingsList:
+	case minutes.OpMeetingsList:
 		e.externalID = e.Query.Get("external_id")
-	case route.MeetingsCreate:
+	case minutes.OpMeetingsCreate:
 		var names struct {
 			ExternalID string `json:"external_id"`
 			Title      string `json:"title"`

@@ -314,11 +314,11 @@ func TestServer_ReportsMisuse(t *testing.T) {
 		"page sizes":   {func(tb *fakeTB) { minutestest.NewServer(tb).SetPageSizes(0) }, "UpdateWorld: page_sizes"},
 		"meetings":     {func(tb *fakeTB) { minutestest.NewServer(tb).AddMeetings("org_acme", minutestest.WorldMeeting{}) }, "AddMeetings: meetings[0].title: "},
 		"no fault":     {func(tb *fakeTB) { minutestest.NewServer(tb).Inject(minutestest.Match{}) }, "no fault given"},
-		"audit":        {func(tb *fakeTB) { minutestest.NewServer(tb, minutestest.WithoutAudit("polls")) }, `WithoutAudit: "polls" is not one of [poll credential`},
+		"audit":        {func(tb *fakeTB) { minutestest.NewServer(tb, minutestest.WithoutAudit("polls")) }, `violation kind "polls" is not one of [poll credential`},
 		"fault":        {func(tb *fakeTB) { minutestest.NewServer(tb).Inject(minutestest.Match{}, minutestest.Refuse("NO_SUCH")) }, `"NO_SUCH"`},
 		"storage's fault": {func(tb *fakeTB) {
 			minutestest.NewServer(tb).Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.RefuseUpload(503, "SlowDown"))
-		}, "is an error of storage"},
+		}, "is a fault of storage"},
 		"not storage's fault": {func(tb *fakeTB) {
 			minutestest.NewServer(tb).Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Refuse(minutes.ErrInternal))
 		}, "use refuse_upload"},

@@ -146,9 +146,11 @@ func TestLoadWorld_ReturnsReadErrors(t *testing.T) {
 
 func TestLoadWorld_NamesEveryMistake(t *testing.T) {
 	t.Parallel()
-	_, err := minutestest.LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","credits":-1,"max_terms":-1}]}`))
+	_, err := minutestest.LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","credits":-1,"max_terms":-1,"meetings":[{"title":"x","status":"nope","count":-1}]}]}`))
 	require.ErrorContains(t, err, "credits: -1 is negative")
 	require.ErrorContains(t, err, "max_terms: -1 is negative")
+	require.ErrorContains(t, err, `meetings[0].status: "nope" is none of `)
+	require.ErrorContains(t, err, "meetings[0].count: -1 is not from 0")
 }
 
 // Optional fields may be omitted, and the Server works.

@@ -77,7 +77,9 @@ func newControl(p *process) http.Handler {
 			p.inspector(w, r)
 			return
 		}
-		respond(w, object{"control_api_of": p.baseURL, "endpoints": slices.Sorted(maps.Keys(endpoints))}, nil)
+		list := slices.AppendSeq([]string{"GET /", "GET /events", "GET /openapi.json", "GET /report"}, maps.Keys(endpoints))
+		slices.Sort(list)
+		respond(w, object{"control_api_of": p.baseURL, "endpoints": list}, nil)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		respond(w, nil, &problem{http.StatusNotFound, fmt.Sprintf("the control API has no %s %s; GET /openapi.json describes it, and the service is at %s", r.Method, r.URL.Path, p.baseURL)})
@@ -179,5 +181,7 @@ func respond(w http.ResponseWriter, result any, err error) {
 	_ = enc.Encode(result)
 }
 
-// oneLine returns the text of an error that may consist of several.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+// oneLine returns the text of an error that may consist of several. Each begins with the path of its mistake.
+func oneLine(err error) string {
+	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "world: "), "\n", "; ")
+}

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -61,14 +63,18 @@ func (c call) addFault(spec faultSpec) (any, error) {
 	if len(t.Faults) == 0 {
 		return nil, errors.New("faults: at least one expected")
 	}
-	if t.From < 0 || t.To < t.From || t.To == t.From && t.To > 0 {
+	to := cmp.Or(t.To, math.MaxInt64) // without it, for ever
+	switch {
+	case t.From < 0:
+		return nil, errors.New("from: a duration from 0 on expected")
+	case to <= t.From:
 		return nil, errors.New("to: a later time than from expected")
 	}
 	t.injection = c.f.Inject(t.Match, t.Faults...)
 	c.f.added++
 	t.ID = fmt.Sprintf("flt_%d", c.f.added)
-	if t.To > 0 {
-		t.injection.During(time.Duration(t.From), time.Duration(t.To))
+	if t.From > 0 || t.To > 0 {
+		t.injection.During(time.Duration(t.From), time.Duration(to))
 	}
 	if t.Optional {
 		t.injection.Optional()
@@ -133,7 +139,11 @@ func (c call) advance(to statusSpec) (any, error) {
 	if _, err := c.meeting(); err != nil {
 		return nil, err
 	}
-	if err := minutestest.Try(func() { c.f.Advance(c.PathValue("id"), to.Until) }); err != nil {
+	err := minutestest.Try(func() { c.f.Advance(c.PathValue("id"), to.Until) })
+	switch {
+	case err != nil && strings.HasPrefix(err.Error(), "until: "): // since no meeting can ever come there
+		return nil, err
+	case err != nil:
 		return nil, &problem{http.StatusConflict, err.Error()}
 	}
 	return c.meeting()
@@ -151,8 +161,10 @@ func (c call) advanceClock(by clockSpec) (any, error) {
 	if by.Advance <= 0 {
 		return nil, errors.New(`advance: a duration over 0 expected, such as "168h"`)
 	}
+	if err := minutestest.Try(func() { c.f.AdvanceClock(time.Duration(by.Advance)) }); err != nil {
+		return nil, fmt.Errorf("advance: %w", err)
+	}
 	c.f.ahead += time.Duration(by.Advance)
-	c.f.AdvanceClock(time.Duration(by.Advance))
 	return c.clock()
 }
 

@@ -121,6 +121,9 @@ func parse(args []string) (settings, error) {
 	case !isAddress(s.addr):
 		return s, fmt.Errorf("-addr %q: host:port expected", s.addr)
 	}
+	if err := minutestest.Try(func() { _ = minutestest.New(s.options()...).Close() }); err != nil { // which knows the kinds
+		return s, fmt.Errorf("-without-audit: %w", err)
+	}
 	return s, nil
 }
 

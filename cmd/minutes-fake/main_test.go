@@ -139,6 +139,7 @@ func TestRun_RejectsInvalidFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"-nope": "not defined", "serve": "unexpected argument", "-speed 0": "-speed 0", "-speed NaN": "-speed NaN", "-edge-limit -1": "-edge-limit",
 		"-min-poll-interval 0s": "-min-poll-interval 0s", "-log xml": "-log", "-addr 8080": "-addr", "-control 8081": "-control",
+		"-without-audit poll,nope": `-without-audit: violation kind "nope" is not one of [poll `,
 	} {
 		var out, wrong strings.Builder
 		assert.Equal(t, exitUsage, run(t.Context(), strings.Fields(args), &out, &wrong), args)
@@ -165,14 +166,14 @@ func TestRun_FailsWithInvalidWorldsAndSettings(t *testing.T) {
 	for args, want := range map[string]string{
 		"-world " + file: "minutes-fake: -world " + file + `: organisations[0].credits: -1 is negative; organisations[0].keys[0].member_id: no member "emp_x"` + "\n",
 		"-world /none":   "minutes-fake: -world: open /none: no such file or directory\n",
-		"-without-audit nothing -addr 127.0.0.1:0": "nothing",
-		"-env-file " + t.TempDir():                 "is no file",
-		"-addr 192.0.2.1:1 -control off":           "minutes-fake: -addr: listen tcp 192.0.2.1:1: bind: cannot assign requested address\n",
+		"-addr 127.0.0.1:0 -env-file " + t.TempDir():       "is no file",
+		"-addr 192.0.2.1:1 -control off -env-file " + file: "minutes-fake: -addr: listen tcp 192.0.2.1:1: bind: cannot assign requested address\n",
 	} {
 		var wrong strings.Builder
 		assert.Equal(t, exitFailed, run(t.Context(), strings.Fields(args), io.Discard, &wrong), args)
 		assert.Contains(t, wrong.String(), want)
 	}
+	assert.FileExists(t, file, "an -env-file of another program stays")
 }
 
 func TestStrict_FailsForViolationsUnusedFaultsAndUnmatchedScripts(t *testing.T) {
@@ -196,10 +197,14 @@ func TestStrict_FailsForViolationsUnusedFaultsAndUnmatchedScripts(t *testing.T) 
 		"unused fault": {"-strict", func(p *program) { p.control(`POST /faults {"faults":[{"kind":"reset"}]}`) }, exitStrict,
 			`correct its match, or set "optional": true`},
 		"fault used once of three times": {"-strict", func(p *program) {
-			p.control(`POST /faults {"match":{"times":3},"faults":[{"kind":"delay"}]}`)
+			p.control(`POST /faults {"match":{"times":3},"faults":[{"kind":"delay","delay":"1ms"}]}`)
 			p.api("GET /v1/usage")
 		}, exitStrict, "was applied 1 time"},
 		"optional fault": {"-strict", func(p *program) { p.control(`POST /faults {"faults":[{"kind":"reset"}],"optional":true}`) }, exitDone, ""},
+		"fault used in a window without an end": {"-strict", func(p *program) {
+			p.control(`POST /faults {"faults":[{"kind":"rate_limit"}],"from":"1ns"}`)
+			p.api("GET /v1/usage")
+		}, exitDone, ""},
 		"fault removed again": {"-strict", func(p *program) {
 			p.control(`POST /faults {"faults":[{"kind":"reset"}]}`)
 			p.control("DELETE /faults?id=flt_1")

@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log"
 	"net"
 	"net/http"
@@ -30,6 +28,7 @@ type process struct {
 
 	servers             []*http.Server
 	baseURL, controlURL string
+	envFile             os.FileInfo // as this program wrote it; nil: it has not
 
 	fake  atomic.Pointer[fake] // that serves at present
 	turn  sync.Mutex           // of requests to the control API, so that each sees the whole effect of the one before it
@@ -45,12 +44,6 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) (found int
 			return 0, err
 		}
 	}
-	if s.envFile != "" {
-		if err := removeEnvFile(s.envFile); err != nil { // so that its presence means that this program is ready
-			return 0, err
-		}
-		defer func() { _ = removeEnvFile(s.envFile) }()
-	}
 	first, err := p.newFake(p.world)
 	if err != nil {
 		return 0, err
@@ -62,6 +55,7 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) (found int
 	if err == nil {
 		<-ctx.Done()
 	}
+	p.removeEnvFile()
 	p.shutdown()
 	p.conclude(p.fake.Load())
 	return p.found, err
@@ -147,12 +141,8 @@ func (p *process) announce(stdout io.Writer) error {
 		env = append(env, "MINUTES_CONTROL_URL="+p.controlURL)
 	}
 	text := strings.Join(env, "\n") + "\n"
-	if path := p.settings.envFile; path != "" {
-		err := os.WriteFile(path+".tmp", []byte(text), 0o600) // for the owner only, because it holds a key
-		if err == nil {
-			err = os.Rename(path+".tmp", path) // so that nobody reads half of it
-		}
-		if err != nil {
+	if p.settings.envFile != "" {
+		if err := p.writeEnvFile(text); err != nil {
 			return fmt.Errorf("-env-file: %w", err)
 		}
 	}
@@ -191,13 +181,25 @@ func (p *process) shutdown() {
 	}
 }
 
-// removeEnvFile removes a file, but nothing that is no file.
-func removeEnvFile(path string) error {
+// writeEnvFile writes a file, or replaces it. It replaces nothing that is no file.
+func (p *process) writeEnvFile(text string) (err error) {
+	path, next := p.settings.envFile, p.settings.envFile+".tmp"
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("-env-file %s: this is no file", path)
+		return fmt.Errorf("%s is no file", path)
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("-env-file: %w", err)
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil { // for the owner only, because it holds a key
+		return err
 	}
-	return nil
+	if p.envFile, err = os.Lstat(next); err != nil {
+		return err
+	}
+	return os.Rename(next, path) // so that nobody reads half of it
+}
+
+// removeEnvFile removes the file that this program wrote, unless another has replaced it.
+func (p *process) removeEnvFile() {
+	path := p.settings.envFile
+	if info, err := os.Lstat(path); err == nil && os.SameFile(info, p.envFile) {
+		_ = os.Remove(path)
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/meeting-minutes/minutes-go/minutestest"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
@@ -96,7 +95,7 @@ func loadWorld(path string) (minutestest.World, error) {
 	defer file.Close()
 	w, err := minutestest.LoadWorld(file)
 	if err != nil {
-		return w, fmt.Errorf("-world %s: %s", path, strings.TrimPrefix(oneLine(err), "world: "))
+		return w, fmt.Errorf("-world %s: %s", path, oneLine(err))
 	}
 	return w, nil
 }

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// Attempt is one attempt of a request, for observers. Only Request and Number are set while it
-// is under way.
+// Attempt is one attempt of a request, for observers. Only Request and Number are set while it is under way.
 type Attempt struct {
 	Request *Request
 	Number  int // from 1
@@ -22,7 +21,7 @@ type Attempt struct {
 	Status    int           // of the response, even if its body broke off; 0 if there was none
 	Err       error         // why there is no whole response; without secrets
 	Took      time.Duration // from the beginning to the end
-	WillRetry bool          // another attempt follows
+	WillRetry bool          // another attempt is planned
 	RetryIn   time.Duration // the longest wait before that attempt, unless others go first
 	Pause     time.Duration // of all requests, which this attempt started or extended; else 0
 }
@@ -40,9 +39,8 @@ func AttemptOf(ctx context.Context) *Attempt {
 	return a
 }
 
-// attempt sends the request and reads the whole response, both within the time limit. So nothing after
-// this link waits for the network. A body that breaks off is a lost connection, except that of a 429 or
-// a 5xx, whose status says enough.
+// attempt sends the request and reads the whole response, both within the time limit. So nothing after this link waits for
+// the network. A body that breaks off is a lost connection, except that of a 429 or a 5xx, whose status says enough.
 type attempt struct {
 	next    http.RoundTripper
 	timeout time.Duration
@@ -77,13 +75,7 @@ func (k *call) read(resp *http.Response) error {
 	if resp == nil {
 		return errors.New("the transport returned neither a response nor an error")
 	}
-	r, most := &k.response, k.MaxBody
-	switch {
-	case resp.StatusCode/100 != 2:
-		most = 256 << 10
-	case most == 0:
-		most = 4 << 20
-	}
+	r, most := &k.response, cmp.Or(k.MaxBody, 4<<20)
 	k.attempt.Status = resp.StatusCode
 	r.Status, r.Header, r.RetryAfter, r.Limit = resp.StatusCode, resp.Header, RetryAfter(resp), 0
 	body := cmp.Or(k.Buffer, new(bytes.Buffer))

@@ -46,7 +46,7 @@ func TestAttempt_ReadsResponseUpToLimit(t *testing.T) {
 	for name, test := range map[string]struct {
 		status    int
 		max, want int64
-	}{"2xx": {200, 0, 4 << 20}, "own limit": {200, 100, 100}, "error": {404, 100, 256 << 10}} {
+	}{"2xx": {200, 0, 4 << 20}, "own limit": {200, 100, 100}, "error": {404, 0, 4 << 20}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			endless := testbase.ReaderFunc(func(p []byte) (int, error) { return len(p), nil })

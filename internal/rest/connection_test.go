@@ -89,6 +89,9 @@ func TestPermanent_ForTLSAndProxies(t *testing.T) {
 			}
 		})
 	}
+	header := http.Header{"X-Trace": {"a\nb"}}
+	_, err := newClient(&http.Transport{}).Do(t.Context(), Request{Method: http.MethodGet, Path: "/", Repeatable: true, Header: header})
+	require.True(t, Permanent(err), "%v", err)
 	require.False(t, Permanent(io.EOF))
 	require.False(t, Permanent(nil))
 	require.False(t, Permanent(errors.New("unsupported protocol version")))

@@ -32,7 +32,7 @@ func (l *limit) RoundTrip(req *http.Request) (*http.Response, error) {
 	sentAt := time.Now()
 	resp, err := l.next.RoundTrip(req)
 	if err == nil && resp.StatusCode == http.StatusTooManyRequests {
-		pause := max(min(RetryAfter(resp), MaxRetryAfter), Delay(k.attempt.Number-1, 0))
+		pause := max(min(k.response.RetryAfter, MaxRetryAfter), Delay(k.attempt.Number-1, 0))
 		k.attempt.Pause = l.throttle.Limited(sentAt, pause)
 	}
 	return resp, err

@@ -1,11 +1,9 @@
-// Package rest makes one request of the API: it sends it, retries it where that is safe, and
-// returns the last response. It knows URLs, headers, bytes and the API key, but no operation; the
-// caller interprets the response.
+// Package rest makes one request of the API: it sends it, retries it where that is safe, and returns the last response. It
+// knows URLs, headers, bytes and the API key, but no operation; the caller interprets the response.
 //
-// Read [New] first: it assembles the chain that each attempt passes through. Then follow an attempt:
-// limit.go (with throttle.go), credentials.go, attempt.go, transport.go, and at last retry.go, which
-// decides what follows it. They use connection.go (what an error of a connection means) and secret.go
-// (how errors lose secrets).
+// Read [New] first: it assembles the chain that each attempt passes through. Then follow an attempt: limit.go (with
+// throttle.go), credentials.go, attempt.go, transport.go, and at last retry.go, which decides what follows it. They use
+// connection.go (what an error of a connection means) and secret.go (how errors lose secrets).
 package rest
 
 import (
@@ -21,8 +19,6 @@ import (
 
 	"github.com/google/go-querystring/query"
 	"github.com/hashicorp/go-retryablehttp"
-
-	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // Config configures a Client. Every field is required, unless its comment says otherwise.
@@ -46,8 +42,7 @@ type Client struct {
 
 // New returns a Client. It does no I/O. Each attempt of a request passes through these links:
 //
-//	retryablehttp  sends the request; then checkRetry decides whether to repeat it, and
-//	               backoff when (retry.go)
+//	retryablehttp  sends the request; then checkRetry decides whether to repeat it, and Delay when (retry.go)
 //	http.Client    only wraps errors, with the URL; it sees no redirect
 //	limit          waits for the end of a rate-limit pause, for the pace after it, and for the rate limit
 //	credentials    sets the header, with the API key
@@ -60,10 +55,12 @@ func New(cfg Config) *Client {
 	chain = &credentials{next: chain, authorization: []string{"Bearer " + cfg.Key.Reveal()}, userAgent: []string{cfg.UserAgent}}
 	chain = &limit{next: chain, throttle: cfg.Throttle}
 	c.retries = retryablehttp.Client{
-		HTTPClient:   &http.Client{Transport: chain},
-		RetryMax:     cfg.MaxRetries,
-		CheckRetry:   c.checkRetry,
-		Backoff:      backoff,
+		HTTPClient: &http.Client{Transport: chain},
+		RetryMax:   cfg.MaxRetries,
+		CheckRetry: c.checkRetry,
+		Backoff: func(_, _ time.Duration, retry int, resp *http.Response) time.Duration {
+			return Delay(retry, RetryAfter(resp))
+		},
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
 	return c
@@ -71,22 +68,21 @@ func New(cfg Config) *Client {
 
 // Request is one request. It travels in the context of its attempts.
 type Request struct {
-	Operation  route.Operation // for observers and transports
-	ID         string          // the meeting's id, for observers and transports; "" if the path has none
+	Operation  string // for observers and transports
+	ID         string // the meeting's id, for observers and transports; "" if the path has none
 	Method     string
-	Path       string      // escaped; begins with a slash
-	Query      any         // a struct for go-querystring, url.Values or nil
-	Header     http.Header // is sent, too, except for Authorization; may be nil
-	Body       any         // for encoding/json, or nil
-	Repeatable bool        // sending the request twice has the same effect as sending it once
-	Background bool        // gives way to requests that are not, and is never retried
-	Send       func() bool // is called just before the request is sent; false cancels it; may be nil
-	MaxBody    int64       // how many bytes of a 2xx response to read; 0 means 4 MiB
-	// Buffer, unless nil, holds the body of the Response until the next request that has it, too.
-	Buffer *bytes.Buffer
+	Path       string        // escaped; begins with a slash
+	Query      any           // a struct for go-querystring, url.Values or nil
+	Header     http.Header   // is sent, too, except for Authorization; may be nil
+	Body       any           // for encoding/json, or nil
+	Repeatable bool          // sending the request twice has the same effect as sending it once
+	Background bool          // gives way to requests that are not, and is never retried
+	Send       func() bool   // is called just before the request is sent; false cancels it; may be nil
+	MaxBody    int64         // how many bytes of a response to read; 0 means 4 MiB
+	Buffer     *bytes.Buffer // if not nil, holds the body of the Response until the next request with the same Buffer
 }
 
-// Response is the last response that any attempt of a request received. But a 429 does not count if a later attempt got no
+// Response is the last response that any attempt of a request received. But a 4xx does not count if a later attempt got no
 // response although it may have been sent. Its body is in memory.
 type Response struct {
 	Request    *Request
@@ -95,8 +91,7 @@ type Response struct {
 	Body       []byte
 	Limit      int64         // the length after which a longer body was cut; else 0
 	RetryAfter time.Duration // of a 429 or 503, or the rest of the pause after ErrPaused; else 0
-	// MayHaveTakenEffect reports that the service may have carried out the request, in this attempt
-	// or in an earlier one.
+	// MayHaveTakenEffect reports that the service may have carried out the request, in this attempt or in an earlier one.
 	MayHaveTakenEffect bool
 }
 
@@ -106,8 +101,8 @@ type call struct {
 	response Response
 	attempts int      // so far
 	attempt  *Attempt // the last one
-	// failure is why the last attempt has no whole response (set by checkRetry), or was not sent (by
-	// limit). It is nil if ctx ended the wait for a retry of a response.
+	// failure is why the last attempt got no whole response (set by checkRetry), or was not sent (by limit). It is nil after
+	// a whole response.
 	failure error
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -13,9 +14,8 @@ import (
 // Client returns the response.
 const MaxRetryAfter = time.Minute
 
-// checkRetry decides after each attempt whether another one follows, and reports the attempt to the
-// observer. If a retry could come after ctx's deadline, the response at hand is worth more than
-// the wait.
+// checkRetry decides after each attempt whether another one follows, and reports the attempt to the observer. If a retry
+// could come after ctx's deadline, the response at hand is worth more than the wait.
 func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	if errors.Is(err, errNotSent) { // of the link limit: there was no attempt
 		return false, nil
@@ -26,8 +26,8 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	k.failure = a.Err
 	if a.Status/100 != 4 && !NeverSent(err) { // a 4xx is a rejection, so nothing was done
 		k.response.MayHaveTakenEffect = true
-		// Without a response to this attempt, k has that of an earlier one. A 429 there would say that nothing was done.
-		if a.Status == 0 && k.response.Status == http.StatusTooManyRequests {
+		// Without a response to this attempt, k has that of an earlier one. A 4xx there would say that nothing was done.
+		if a.Status == 0 && k.response.Status/100 == 4 {
 			k.response = Response{Request: &k.Request, MayHaveTakenEffect: true}
 		}
 	}
@@ -50,19 +50,9 @@ func worthRetrying(resp *http.Response, err error, repeatable bool) bool {
 	if err != nil {
 		return !Permanent(err) && (repeatable || NeverSent(err))
 	}
-	switch resp.StatusCode {
-	case http.StatusTooManyRequests: // the edge rejected the request: nothing was done
-		repeatable = true
-	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-	default:
-		return false
-	}
-	return repeatable && RetryAfter(resp) <= MaxRetryAfter
-}
-
-// backoff returns the wait before retry n, from 0. After a 429, the link limit may then wait longer, because all requests pause.
-func backoff(_, _ time.Duration, n int, resp *http.Response) time.Duration {
-	return Delay(n, RetryAfter(resp))
+	rejected := resp.StatusCode == http.StatusTooManyRequests // at the edge, so nothing was done
+	failed := slices.Contains([]int{500, 502, 503, 504}, resp.StatusCode)
+	return (rejected || failed && repeatable) && RetryAfter(resp) <= MaxRetryAfter
 }
 
 // Delay returns the wait before retry n, from 0: retryAfter, and exponential backoff with full jitter, so that clients that
@@ -89,19 +79,4 @@ func RetryAfter(resp *http.Response) time.Duration {
 	}
 	at, _ := http.ParseTime(value) // if it is not a date, at is the zero time, which has passed
 	return max(0, time.Until(at))
-}
-
-// tooLate reports whether ctx's deadline comes before the end of a wait.
-func tooLate(ctx context.Context, wait time.Duration) bool {
-	deadline, ok := ctx.Deadline()
-	return ok && time.Until(deadline) <= wait
-}
-
-// Sleep waits for d, or until ctx is done.
-func Sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-	return ctx.Err()
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -244,14 +245,19 @@ func TestRetry_KeepsLastResponse(t *testing.T) {
 	})
 }
 
-// A 429 says that nothing was done, which is not certain any more once a later attempt was lost.
-func TestRetry_ForgetsA429BeforeALostConnection(t *testing.T) {
+// A 4xx says that nothing was done, which is not certain any more once a later attempt was lost.
+func TestRetry_ForgetsARejectionBeforeALostConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &service{answers: []answer{{status: 429, retryAfter: "7"}, {err: io.EOF}}}
-		resp, err := newClient(s).Do(t.Context(), Request{Method: http.MethodPost, Path: "/v1/meetings"})
-		require.ErrorIs(t, err, io.EOF)
-		require.Equal(t, &Response{Request: resp.Request, MayHaveTakenEffect: true}, resp)
+		cut := iotest.ErrReader(io.ErrUnexpectedEOF)
+		for _, test := range []struct {
+			rejection answer
+			r         Request
+		}{{answer{status: 429, retryAfter: "7"}, create}, {answer{status: 409, body: cut}, get}} {
+			resp, err := newClient(&service{answers: []answer{test.rejection, {err: io.EOF}}}).Do(t.Context(), test.r)
+			require.ErrorIs(t, err, io.EOF)
+			require.Equal(t, &Response{Request: resp.Request, MayHaveTakenEffect: true}, resp)
+		}
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Secret holds a text that fmt, slog and encoding/json show as "***". Reveal returns the text.
+// Secret holds a text that fmt and slog show as "***", and that encoding/json leaves out. Reveal returns the text.
 type Secret struct{ text *string } // a pointer, because fmt prints no pointer's target in a field
 
 // NewSecret returns a Secret that holds text.
@@ -25,9 +25,6 @@ const hidden = "***"
 
 // Format shows no secret for any verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
-
-// MarshalText shows no secret in JSON and in a log.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 // Mask removes secrets from texts that come from outside: a server may echo the API key, and so may
 // an id that a caller passes.

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -19,7 +20,7 @@ const (
 // at a pace that it shares fairly with other processes which the service limits together with it.
 //
 // Nothing is known about the service's limit: it may belong to a process, a key or an address, and other processes may use it
-// up. So each 429 halves the pace, or at first the requests of the last second. Then the pace grows by an amount that only
+// up. So each 429 halves the pace, or the number of requests in the last second if that is smaller. Then the pace grows by an amount that only
 // depends on the time since that 429. All processes gain the same and lose in proportion to what they have; so they approach
 // equal shares. The growth is quadratic, because that finds a small share as well as a large one: it is 0.1 requests a second
 // after ten seconds, 3.6 after a minute, and 90 after five.
@@ -60,14 +61,15 @@ func (t *Throttle) Wait(ctx context.Context, background bool) error {
 		defer func() { <-line }()
 	case <-ctx.Done():
 	}
-	for began := time.Now(); ctx.Err() == nil; {
+	for began := time.Now(); ctx.Err() == nil && !t.paused(ctx); {
 		left := t.send(background, began, len(other) > 0)
 		if left <= 0 {
 			return nil
 		}
-		if _ = Sleep(ctx, left); t.paused(ctx) { // a 429 has come meanwhile
-			return ErrPaused
-		}
+		_ = Sleep(ctx, left)
+	}
+	if t.paused(ctx) { // a 429 has come meanwhile
+		return ErrPaused
 	}
 	return ctx.Err()
 }
@@ -75,7 +77,22 @@ func (t *Throttle) Wait(ctx context.Context, background bool) error {
 // paused reports whether 429s hold the next request back until after ctx's deadline.
 func (t *Throttle) paused(ctx context.Context) bool {
 	left := t.Left()
-	return left > 0 && ctx.Err() == nil && tooLate(ctx, left)
+	return left > 0 && !errors.Is(ctx.Err(), context.Canceled) && tooLate(ctx, left)
+}
+
+// tooLate reports whether ctx's deadline comes before the end of a wait.
+func tooLate(ctx context.Context, wait time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && time.Until(deadline) <= wait
+}
+
+// Sleep waits for d, or until ctx is done.
+func Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+	return ctx.Err()
 }
 
 // send records a request if it may be sent now. Otherwise it returns how long the request must wait. began is when it became

@@ -91,7 +91,7 @@ func TestThrottle_PausesLongerAfterMore429s(t *testing.T) {
 	})
 }
 
-// A pause that outlasts the deadline ends a wait, even if the 429 comes during the wait.
+// A pause that outlasts the deadline ends a wait, even if the 429 comes during the wait or while others are before it.
 func TestThrottle_EndsAWaitThatIsInVain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,10 +99,25 @@ func TestThrottle_EndsAWaitThatIsInVain(t *testing.T) {
 		began := time.Now()
 		throttle.Limited(began, 3*time.Second)
 		time.AfterFunc(time.Second, func() { throttle.Limited(began, 30*time.Second) })
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				assert.ErrorIs(t, throttle.Wait(ctx, false), ErrPaused)
+				assert.Less(t, time.Since(began), 15*time.Second)
+			})
+		}
+		all.Wait()
+		patient, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		require.ErrorIs(t, throttle.Wait(ctx, false), ErrPaused)
-		require.Less(t, time.Since(began), 15*time.Second)
+		all.Go(func() { assert.NoError(t, throttle.Wait(patient, false)) })
+		synctest.Wait()
+		hasty, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+		defer cancel()
+		time.AfterFunc(time.Second, func() { throttle.Limited(began, 50*time.Second) })
+		assert.ErrorIs(t, throttle.Wait(hasty, false), ErrPaused, "behind the patient one until its deadline")
+		all.Wait()
 	})
 }
 

@@ -59,9 +59,8 @@ var (
 	ErrStalled = fmt.Errorf("upload timeout: %w", os.ErrDeadlineExceeded)
 )
 
-// Do makes the attempt. It returns soon after ctx is done, and after Stall or Response at the latest,
-// even if Audio, Progress or Transport blocks. Only the blocked call may then still be running, with
-// this copy of the Put.
+// Do makes the attempt. It returns soon after ctx is done, and after Stall or Response at the latest, even if Audio,
+// Progress or Transport blocks. Only the blocked call may then still be running, with this copy of the Put.
 func (p Put) Do(ctx context.Context) Outcome {
 	began := time.Now()
 	b := &body{Put: &p, turn: make(chan struct{}, 1)}

@@ -255,6 +255,7 @@ func TestServiceAPI_MatchesItsDocument(t *testing.T) {
 	for _, what := range []string{ // which cannot be undone, so the checks leave it out
 		`POST /v1/employees {"name":"Grace"}`, `POST /v1/projects {"name":"Apollo"}`, `POST /v1/vocabulary/terms {"term":"Hopper"}`,
 		`PUT /v1/vocabulary {"terms":["Kubernetes"]}`, `POST /v1/employees {}`, `POST /v1/projects {}`, `PUT /v1/vocabulary {}`,
+		"POST /v1/projects " + strings.Repeat(" ", 1<<20) + "{}",
 	} {
 		ask(t, base, what)
 	}

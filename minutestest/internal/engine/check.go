@@ -176,18 +176,6 @@ func (c *checker) meetings(at string, o *world.Organisation, specs []world.Meeti
 			c.mistake(path+".title", "1 to %d characters expected", maxTitle)
 		}
 		c.date(path+".date", m.Date)
-		if m.Count < 0 || m.Count > maxCount {
-			c.mistake(path+".count", "%d is not from 0 to %d", m.Count, maxCount)
-			return
-		}
-		for n := range max(m.Count, 1) {
-			if id := externalID(m, n); longer(id, maxExternalID) {
-				c.mistake(path+".external_id", "at most %d characters expected", maxExternalID)
-				break
-			} else if id != "" {
-				c.unique(path+".external_id", "external id of "+o.ID, id)
-			}
-		}
 		oneOf(c, path+".status", m.Status, statuses...)
 		oneOf(c, path+".visibility", m.Visibility, visibilities...)
 		if by := creator(o, m); o.Member(by) == nil && o.Integration(by) == nil {
@@ -205,6 +193,18 @@ func (c *checker) meetings(at string, o *world.Organisation, specs []world.Meeti
 		})
 		if p := o.Project(m.ProjectID); m.ProjectID != "" && (p == nil || p.Archived) {
 			c.mistake(path+".project_id", "no active project %q", m.ProjectID)
+		}
+		if m.Count < 0 || m.Count > maxCount {
+			c.mistake(path+".count", "%d is not from 0 to %d", m.Count, maxCount)
+			return
+		}
+		for n := range max(m.Count, 1) {
+			if id := externalID(m, n); longer(id, maxExternalID) {
+				c.mistake(path+".external_id", "at most %d characters expected", maxExternalID)
+				break
+			} else if id != "" {
+				c.unique(path+".external_id", "external id of "+o.ID, id)
+			}
 		}
 	})
 }

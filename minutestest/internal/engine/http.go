@@ -90,7 +90,7 @@ func (c *call) result() (any, *apiError) {
 	c.Status = found.Success
 	c.now = c.service.lock() // reading the body may have taken a while
 	defer c.service.mu.Unlock()
-	return handlers[found.Operation](c)
+	return handlers[minutes.Operation(found.Operation)](c)
 }
 
 // lookUp returns the route of a request, and the meeting in its path. If there is none, allow has
@@ -135,14 +135,14 @@ func match(pattern, path string) (meetingID string, ok bool) {
 }
 
 // Identify returns the operation that r asks for and the meeting in its path, without doing
-// anything. The operation is "" if the API has none, and route.Upload for any request to storage.
-func Identify(r *http.Request) (op route.Operation, meetingID string) {
+// anything. The operation is "" if the API has none, and minutes.OpUpload for any request to storage.
+func Identify(r *http.Request) (op minutes.Operation, meetingID string) {
 	if isStorage(r.URL) {
-		return route.Upload, storedIn(r.URL)
+		return minutes.OpUpload, storedIn(r.URL)
 	}
 	found, meetingID, _ := lookUp(r)
 	if found == nil {
 		return "", meetingID
 	}
-	return found.Operation, meetingID
+	return minutes.Operation(found.Operation), meetingID
 }

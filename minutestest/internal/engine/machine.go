@@ -243,7 +243,7 @@ func (s *Service) Release(id string) bool {
 func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, error) {
 	target := slices.Index(statuses, until)
 	if until != "" && target < 1 {
-		return "", fmt.Errorf("a meeting cannot come to %q", until)
+		return "", fmt.Errorf("until: a meeting cannot come to %q", until)
 	}
 	o, m := s.find(id)
 	if o == nil {

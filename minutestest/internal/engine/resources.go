@@ -7,31 +7,30 @@ import (
 	"strings"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // handlers handle the operations, with the organisation locked. They return the body of a success,
 // nil for none, or an error.
-var handlers = map[route.Operation]func(*call) (any, *apiError){
-	route.MembersList:             (*call).listMembers,
-	route.MembersCreate:           (*call).createMember,
-	route.MeetingsList:            (*call).listMeetings,
-	route.MeetingsCreate:          (*call).createMeeting,
-	route.MeetingsGet:             (*call).getMeeting,
-	route.MeetingsUpdate:          (*call).updateMeeting,
-	route.MeetingsDelete:          (*call).deleteMeeting,
-	route.MeetingsSetParticipants: (*call).setParticipants,
-	route.MeetingsUploadURL:       (*call).uploadURL,
-	route.MeetingsMinutes:         (*call).getMinutes,
-	route.MeetingsTranscript:      (*call).getTranscript,
-	route.ProjectsList:            (*call).listProjects,
-	route.ProjectsCreate:          (*call).createProject,
-	route.TemplatesList:           (*call).listTemplates,
-	route.UsageGet:                (*call).getUsage,
-	route.VocabularyGet:           (*call).getVocabulary,
-	route.VocabularyReplace:       (*call).replaceVocabulary,
-	route.VocabularyAdd:           (*call).addTerm,
+var handlers = map[minutes.Operation]func(*call) (any, *apiError){
+	minutes.OpMembersList:             (*call).listMembers,
+	minutes.OpMembersCreate:           (*call).createMember,
+	minutes.OpMeetingsList:            (*call).listMeetings,
+	minutes.OpMeetingsCreate:          (*call).createMeeting,
+	minutes.OpMeetingsGet:             (*call).getMeeting,
+	minutes.OpMeetingsUpdate:          (*call).updateMeeting,
+	minutes.OpMeetingsDelete:          (*call).deleteMeeting,
+	minutes.OpMeetingsSetParticipants: (*call).setParticipants,
+	minutes.OpMeetingsUploadURL:       (*call).uploadURL,
+	minutes.OpMeetingsMinutes:         (*call).getMinutes,
+	minutes.OpMeetingsTranscript:      (*call).getTranscript,
+	minutes.OpProjectsList:            (*call).listProjects,
+	minutes.OpProjectsCreate:          (*call).createProject,
+	minutes.OpTemplatesList:           (*call).listTemplates,
+	minutes.OpUsageGet:                (*call).getUsage,
+	minutes.OpVocabularyGet:           (*call).getVocabulary,
+	minutes.OpVocabularyReplace:       (*call).replaceVocabulary,
+	minutes.OpVocabularyAdd:           (*call).addTerm,
 }
 
 func (c *call) listMembers() (any, *apiError) {

@@ -88,12 +88,20 @@ func (s *Service) Now() time.Time {
 // Ahead returns how far [Service.AdvanceClock] has moved the service's time.
 func (s *Service) Ahead() time.Duration { return time.Duration(s.ahead.Load()) }
 
+// maxAhead is how far the clock can be advanced in total, because a time.Duration overflows after 292 years.
+const maxAhead = 100 * 365 * 24 * time.Hour
+
 // AdvanceClock moves the service's time on by d, and returns the new time. What falls due meanwhile
 // has happened at its own time: upload URLs and keys expire, quotas are topped up, and meetings
 // progress. A d below zero changes nothing, because time never goes back.
-func (s *Service) AdvanceClock(d time.Duration) time.Time {
+func (s *Service) AdvanceClock(d time.Duration) (time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d > maxAhead-s.Ahead() {
+		return s.Now(), fmt.Errorf("%s more would move the clock by over 100 years in total", d)
+	}
 	s.ahead.Add(int64(max(d, 0)))
-	return s.Now()
+	return s.Now(), nil
 }
 
 func (s *Service) organisation(id string) *organisation {
@@ -159,7 +167,7 @@ func (s *Service) Update(change func(*world.World) error) error {
 	}
 	for i := range w.Organisations {
 		if o := &w.Organisations[i]; len(o.Meetings) > 0 && s.organisation(o.ID) != nil {
-			return fmt.Errorf("organisations[%d].meetings: only a new organisation begins with them; AddMeetings adds more", i)
+			return fmt.Errorf("organisations[%d].meetings: only a new organisation begins with meetings; add more on their own", i)
 		}
 	}
 	s.adopt(w)

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"encoding/binary"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -30,8 +31,14 @@ func TestAdvanceClock_LetsEverythingFallDue(t *testing.T) {
 		s.upload("ci", id, 1)
 		target := s.presigned("ci", other, "audio/wav")
 		s.do("day", "GET /v1/usage", "").is(200, "")
-		assert.Equal(t, start, s.AdvanceClock(-time.Hour).Local(), "time never goes back")
-		assert.Equal(t, start.Add(7*24*time.Hour), s.AdvanceClock(7*24*time.Hour).Local())
+		_, err := s.AdvanceClock(-time.Hour)
+		require.NoError(t, err)
+		assert.Equal(t, start, s.Now().Local(), "time never goes back")
+		now, err := s.AdvanceClock(7 * 24 * time.Hour)
+		require.NoError(t, err)
+		assert.Equal(t, start.Add(7*24*time.Hour), now.Local())
+		_, err = s.AdvanceClock(math.MaxInt64)
+		require.ErrorContains(t, err, "over 100 years in total")
 		assert.Equal(t, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 minutes_ready@60 ", s.history(id, start))
 		assert.Equal(t, "1 360000 2000-02-02", s.usage())
 		s.do("day", "GET /v1/usage", "").is(401, "UNAUTHENTICATED")
