@@ -224,7 +224,7 @@ func TestWaitForMinutes_EndsForUntrustedCertificate(t *testing.T) {
 		srv, asked := minutestest.NewServer(t, minutestest.WithoutAudit()), 0
 		m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
 		srv.Advance(m.ID, minutes.StatusMinutesReady)
-		c := testkit.WatchedBy(srv, testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			if op, _ := testkit.Identify(r); op != minutes.OpMeetingsMinutes {
 				return srv.HTTPClient().Transport.RoundTrip(r)
 			}
@@ -232,7 +232,7 @@ func TestWaitForMinutes_EndsForUntrustedCertificate(t *testing.T) {
 				return nil, testbase.ErrUntrusted
 			}
 			return testkit.Canned(500, `{"error":{"code":"INTERNAL_ERROR","message":"m","request_id":"r"}}`, "Content-Type", "application/json")(r)
-		}), minutes.WithMaxRetries(1))
+		})}), minutes.WithMaxRetries(1))
 		began := time.Now()
 		_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
 		require.ErrorIs(t, err, testbase.ErrUntrusted)

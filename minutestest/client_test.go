@@ -2,7 +2,6 @@ package minutestest_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,43 +12,6 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
-
-// The module's own client does a whole job, through faults of every kind that it can recover from,
-// without one violation.
-func TestAudit_AllowsTheClient(t *testing.T) {
-	t.Parallel()
-	for name, outside := range map[string]bool{"inside": false, "outside": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var srv *minutestest.Server
-			if outside {
-				srv = newSlow(t)
-			}
-			synctest.Test(t, func(t *testing.T) {
-				if !outside {
-					srv = newSlow(t)
-				}
-				srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.RateLimit("2"), minutestest.LoseResponse())
-				srv.Inject(minutestest.Match{Operation: "meetings.upload_url"}, minutestest.BadGateway())
-				srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"), minutestest.ResetUpload(4096))
-				srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 3}, minutestest.RateLimit(""), minutestest.BadGateway(), minutestest.Truncate(20), minutestest.Delay(10*time.Second))
-				srv.Inject(minutestest.Match{Operation: "meetings.minutes"}, minutestest.Truncate(20))
-
-				client := srv.Client()
-				m, _, err := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly"})
-				require.NoError(t, err)
-				audio := strings.NewReader(strings.Repeat("audio", 10_000))
-				require.NoError(t, client.Meetings.Upload(t.Context(), m.ID, minutes.FromReaderAt(audio, audio.Size(), "audio/ogg"), nil))
-				got, err := client.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
-				require.NoError(t, err)
-				assert.NotEmpty(t, got.Content)
-				state, ok := srv.Meeting(m.ID)
-				require.True(t, ok)
-				assert.EqualValues(t, 50_000, state.Audio.Size)
-			})
-		})
-	}
-}
 
 // A crash in the middle of a slow upload leaves a goroutine that sleeps in ReadAt. It must not fail
 // the test.

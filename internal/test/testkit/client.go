@@ -77,11 +77,6 @@ func Client(srv *minutestest.Server, opts ...minutes.Option) *minutes.Client {
 	return srv.Client(append(slices.Clip(debugOptions), opts...)...)
 }
 
-// WatchedBy returns a Client of srv without a rate limit, on its own network.
-func WatchedBy(srv *minutestest.Server, network http.RoundTripper, opts ...minutes.Option) *minutes.Client {
-	return Client(srv, append([]minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithRateLimit(0, 0)}, opts...)...)
-}
-
 // New is minutes.New for tests: with [EnvDebug] set, the Client logs.
 func New(baseURL, key string, opts ...minutes.Option) (*minutes.Client, error) {
 	return minutes.New(baseURL, key, append(slices.Clip(debugOptions), opts...)...)
