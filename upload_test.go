@@ -169,30 +169,6 @@ func TestUpload_AsksAgainIfItGetsNoNewURL(t *testing.T) {
 	})
 }
 
-// So does one that storage's pause keeps from another attempt.
-func TestUpload_AsksAgainIfItIsHeldBackTooLong(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		id, other := testkit.Waiting(t, srv), testkit.Waiting(t, srv)
-		srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Nth: 2}, minutestest.RefuseUpload(503, "SlowDown").WithHeader("Retry-After", "60"))
-		var puts atomic.Int32
-		c := testkit.Client(srv, onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
-			resp, err := next.RoundTrip(req)
-			if puts.Add(1) == 1 { // the recording is stored, but a gateway says otherwise
-				resp.StatusCode = http.StatusGatewayTimeout
-			}
-			return resp, err
-		}))
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
-		defer cancel()
-		time.AfterFunc(time.Millisecond, func() { assert.NoError(t, c.Meetings.Upload(t.Context(), other, testkit.Audio(10), nil)) })
-		require.NoError(t, c.Meetings.Upload(ctx, id, testkit.Audio(10), nil))
-		time.Sleep(2 * time.Minute)
-		require.EqualValues(t, 3, puts.Load())
-	})
-}
-
 // ctx ends an upload at once at each stage, and nothing is left of it.
 func TestUpload_ObeysContext(t *testing.T) {
 	t.Parallel()
