@@ -294,7 +294,7 @@ func TestRetry_ReportsAttempts(t *testing.T) {
 		for i, req := range s.reqs {
 			a := AttemptOf(req.Context())
 			require.Equal(t, i+1, a.Number)
-			require.Equal(t, "op mtg_1", string(a.Request.Operation)+" "+a.Request.ID)
+			require.Equal(t, "op mtg_1", a.Request.Operation+" "+a.Request.ID)
 		}
 	})
 	require.Nil(t, AttemptOf(t.Context()))
