@@ -196,7 +196,7 @@ func (a *audit) watchOpenBody(body *openBody) {
 	defer a.mu.Unlock()
 	op, meetingID := engine.Identify(body.req)
 	a.record(Violation{
-		Kind: ViolationOpenBody, At: body.at, Operation: minutes.Operation(op), MeetingID: meetingID,
+		Kind: ViolationOpenBody, At: body.at, Operation: op, MeetingID: meetingID,
 		Text: fmt.Sprintf("the response to %s %s was neither read to its end nor closed", body.req.Method, body.req.URL.Path),
 	})
 }
