@@ -121,7 +121,6 @@ func TestError_DescribesResponseWithoutEnvelope(t *testing.T) {
 		"code only":                     {404, `{"error":{"code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
 		"code and request id in header": {404, `{"error":{"code":"NOT_FOUND"}}`, []string{"X-Request-Id", "gw-7"}, "NOT_FOUND", "404 NOT_FOUND (request id gw-7)"},
 		"wrong types beside the code":   {404, `{"error":{"message":7,"code":"NOT_FOUND","request_id":{},"details":[1]}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
-		"oversized":                     {404, `{"error":{"code":"NOT_FOUND","message":"` + strings.Repeat("x", 4<<20) + `"}}`, nil, "", "404: the response is not the service's error envelope: invalid JSON (4194304 bytes); check the base URL"},
 		"message of several lines":      {404, `{"error":{"code":"NOT_FOUND","message":"a\r\nb\u001b[31mc\u202ed\u0000","request_id":"r\n"}}`, nil, "NOT_FOUND", "404 NOT_FOUND: a  b [31mc d  (request id r )"},
 		"redirect without a target":     {302, page, nil, "", "302: the Client does not follow redirects"},
 		"redirect":                      {302, page, []string{"Location", "https://evil.example/?q"}, "", "302: the Client does not follow redirects, here to evil.example"},

@@ -328,6 +328,30 @@ func TestWaitAll_FetchesStopNoOther(t *testing.T) {
 	})
 }
 
+// If the minutes of many meetings are ready at once, a few requests for them at a time leave room for the user's calls.
+func TestWaitAll_FetchesEightAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		var ids []string
+		for range 20 {
+			ids = append(ids, testkit.Uploaded(t, testkit.Client(srv), "Weekly").ID)
+		}
+		srv.Inject(minutestest.Match{Operation: "meetings.minutes", Times: minutestest.Always}, minutestest.Delay(time.Second))
+		time.Sleep(time.Hour)
+		for _, err := range testkit.Client(srv).Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+			require.NoError(t, err)
+		}
+		first, within := srv.Requests("meetings.minutes")[0].At, 0
+		for _, r := range srv.Requests("meetings.minutes") {
+			if r.At.Sub(first) < time.Second {
+				within++
+			}
+		}
+		require.Equal(t, 8, within)
+	})
+}
+
 // Each method that waits rejects invalid parameters before any request. A loop yields that once.
 func TestWaits_RejectInvalidParams(t *testing.T) {
 	t.Parallel()

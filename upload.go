@@ -179,7 +179,7 @@ func (u *upload) attempt(ctx context.Context) storage.Decision {
 	if o.StatusCode == http.StatusTooManyRequests || o.StatusCode == http.StatusServiceUnavailable {
 		c.storageThrottle.Limited(sentAt, wait)
 	}
-	next, state := storage.Decide(u.state, o, time.Now(), max(wait, c.storageThrottle.Left()))
+	next, state := storage.Decide(u.state, o, time.Now(), wait)
 	u.state, u.lastErr, u.put.WithoutExpect = state, o.Err, state.WithoutExpect
 	if o.StatusCode != 0 {
 		u.response = o

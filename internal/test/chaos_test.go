@@ -28,7 +28,7 @@ import (
 //	MINUTES_CHAOS_SEED=4711 MINUTES_CHAOS_RUNS=1 go test …           # one seed, with its requests
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	first, runs := 0, testbase.Many(400, 12)
+	first, runs := 0, testbase.Many(400, 8)
 	if testbase.UnderRace {
 		runs = testbase.Many(40, 10)
 	}
