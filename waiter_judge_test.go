@@ -62,7 +62,7 @@ func TestWait_JudgesStatus(t *testing.T) {
 }
 
 // Only a poll that was sent after the limit proves that there is no audio.
-func TestWait_ConfirmsThatThereIsNoAudio(t *testing.T) {
+func TestWait_EndsAfterAudioTimeout(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		then minutes.Status

@@ -18,42 +18,47 @@ func slow(perSecond float64, burst int) func(*Config) {
 	return func(cfg *Config) { cfg.Throttle = NewThrottle(rate.NewLimiter(rate.Limit(perSecond), burst)) }
 }
 
-// A 429 pauses the requests of its Client, and of no other.
+// A 429 pauses the requests of its Client, and of no other, for a minute at most.
 func TestLimit_PausesAllRequests(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &service{answers: []answer{{status: 429, retryAfter: "20"}, {status: 200}}}
-		c, other := newClient(s, noRetries), newClient(s)
-		start := time.Now()
-		resp, err := c.Do(t.Context(), get)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusTooManyRequests, resp.Status)
-		require.Zero(t, time.Since(start))
-		var calls sync.WaitGroup
-		for _, in := range []Request{get, create, {Method: http.MethodGet, Path: "/", Background: true}} {
-			calls.Go(func() {
-				_, err := c.Do(t.Context(), in)
-				assert.NoError(t, err)
-				assert.GreaterOrEqual(t, time.Since(start), 20*time.Second)
-			})
-		}
+	for retryAfter, pause := range map[string]time.Duration{"20": 20 * time.Second, "3600": time.Minute} {
+		synctest.Test(t, func(t *testing.T) { testPause(t, retryAfter, pause) })
+	}
+}
+
+func testPause(t *testing.T, retryAfter string, pause time.Duration) {
+	s := &service{answers: []answer{{status: 429, retryAfter: retryAfter}, {status: 200}}}
+	c, other := newClient(s, noRetries), newClient(s)
+	start := time.Now()
+	resp, err := c.Do(t.Context(), get)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusTooManyRequests, resp.Status)
+	require.Zero(t, time.Since(start))
+	var calls sync.WaitGroup
+	for _, in := range []Request{get, create, {Method: http.MethodGet, Path: "/", Background: true}} {
 		calls.Go(func() {
-			_, err := other.Do(t.Context(), get)
+			_, err := c.Do(t.Context(), in)
 			assert.NoError(t, err)
-			assert.Zero(t, time.Since(start))
+			assert.GreaterOrEqual(t, time.Since(start), pause)
+			assert.Less(t, time.Since(start), pause+20*time.Second)
 		})
-		calls.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 19*time.Second)
-			defer cancel()
-			resp, err := c.Do(ctx, get)
-			assert.Zero(t, time.Since(start), "at once")
-			assert.Zero(t, resp.Status)
-			assert.Equal(t, c.Throttle.Left(), resp.RetryAfter)
-			assert.ErrorIs(t, err, context.DeadlineExceeded)
-			assert.EqualError(t, err, "the rate-limit pause outlasts the context's deadline: context deadline exceeded")
-		})
-		calls.Wait()
+	}
+	calls.Go(func() {
+		_, err := other.Do(t.Context(), get)
+		assert.NoError(t, err)
+		assert.Zero(t, time.Since(start))
 	})
+	calls.Go(func() {
+		ctx, cancel := context.WithTimeout(t.Context(), pause-time.Second)
+		defer cancel()
+		resp, err := c.Do(ctx, get)
+		assert.Zero(t, time.Since(start), "at once")
+		assert.Zero(t, resp.Status)
+		assert.Equal(t, c.Throttle.Left(), resp.RetryAfter)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.EqualError(t, err, "the rate-limit pause outlasts the context's deadline: context deadline exceeded")
+	})
+	calls.Wait()
 }
 
 func TestLimit_CountsRetries(t *testing.T) {

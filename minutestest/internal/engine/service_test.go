@@ -90,7 +90,7 @@ func wav(more string, size uint32) string {
 }
 
 // TestDuration is D13: a WAV file's header, else 16,000 bytes a second, and a script before both.
-func TestDuration(t *testing.T) {
+func TestDuration_OfWAVIsThatOfItsHeader(t *testing.T) {
 	t.Parallel()
 	data := func(n int) string { return strings.Repeat("\x80", n) }
 	for name, tc := range map[string]struct {
