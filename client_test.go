@@ -44,6 +44,7 @@ func TestNew_RejectsBaseURL(t *testing.T) {
 		"plain http, like localhost":  "http://localhost.minutes.example",
 		"plain http, below localhost": "http://api.localhost/",
 		"port over 65535":             "https://minutes.example:65536",
+		"port 0":                      "https://minutes.example:0",
 		"empty fragment":              "https://minutes.example/#",
 		"unclosed IPv6":               "https://[::1",
 	} {
