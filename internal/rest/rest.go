@@ -110,9 +110,8 @@ type callKey struct{}
 
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
-// Do makes one request. It always returns a Response. Without an error, the Response is complete, or a
-// 429 or 5xx whose body may have broken off. The error contains no secret and no URL. If ctx is done, the
-// error matches ctx.Err() and context.Cause(ctx).
+// Do makes one request, and always returns a Response. Without an error, the Response is complete, or a 429 or 5xx whose body
+// may have broken off. An error has no secret and no URL, and matches ctx.Err() and context.Cause(ctx) if ctx is done.
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	k := &call{Request: r}
 	k.response.Request = &k.Request
@@ -153,8 +152,7 @@ func (c *Client) build(ctx context.Context, r *Request) (*retryablehttp.Request,
 	return out, out.SetBody(body)
 }
 
-// WithCause returns err. If ctx is done, the error that it returns also matches ctx.Err() and
-// context.Cause(ctx): after context.WithCancelCause, a transport returns only the cause.
+// WithCause adds ctx.Err() and context.Cause(ctx) to err if ctx is done, because a transport returns only one of them.
 func WithCause(ctx context.Context, err error) error {
 	return Join(Join(err, context.Cause(ctx)), ctx.Err())
 }

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// MaxRetryAfter is the longest Retry-After that the Client obeys. If the service asks for more, the
-// Client returns the response.
+// MaxRetryAfter is the longest Retry-After that the Client obeys. If the service asks for more, the caller gets the response.
 const MaxRetryAfter = time.Minute
 
 // checkRetry decides after each attempt whether another one follows, and reports the attempt to the observer. If a retry

@@ -26,8 +26,7 @@ const hidden = "***"
 // Format shows no secret for any verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
 
-// Mask removes secrets from texts that come from outside: a server may echo the API key, and so may
-// an id that a caller passes.
+// Mask removes secrets from texts that come from outside, because a server may echo the API key, or a caller pass it as an id.
 type Mask struct{ replacer *strings.Replacer }
 
 // NewMask returns a Mask for secrets, as they are and as they are in a URL. It ignores a secret of
