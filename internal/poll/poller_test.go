@@ -1,4 +1,4 @@
-package poll_test
+package poll
 
 import (
 	"cmp"
@@ -11,15 +11,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	poll "github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
 // scripted is a service with an empty list, whose GETs and pages fail as told.
 type scripted struct {
 	mu    sync.Mutex
-	fails func(at time.Duration) *poll.Failure
-	list  func(cursor string) ([]poll.Snapshot[int], string, *poll.Failure)
+	fails func(at time.Duration) *Failure
+	list  func(cursor string) ([]Snapshot[int], string, *Failure)
 	age   time.Duration // of meetings
 	audio bool
 	began time.Time
@@ -27,9 +25,9 @@ type scripted struct {
 	pages []string // cursors
 }
 
-func (s *scripted) Get(_ context.Context, id string, send func() bool) (poll.Snapshot[int], *poll.Failure) {
+func (s *scripted) Get(_ context.Context, id string, send func() bool) (Snapshot[int], *Failure) {
 	if !send() {
-		return poll.Snapshot[int]{}, &poll.Failure{Err: errRecalled, Kind: poll.Transient}
+		return Snapshot[int]{}, &Failure{Err: errRecalled, Kind: Transient}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,13 +35,13 @@ func (s *scripted) Get(_ context.Context, id string, send func() bool) (poll.Sna
 	s.gets = append(s.gets, at)
 	if s.fails != nil {
 		if f := s.fails(at); f != nil {
-			return poll.Snapshot[int]{}, f
+			return Snapshot[int]{}, f
 		}
 	}
-	return poll.Snapshot[int]{ID: id, Idle: !s.audio, Created: time.Now().Add(-s.age)}, nil
+	return Snapshot[int]{ID: id, Idle: !s.audio, Created: time.Now().Add(-s.age)}, nil
 }
 
-func (s *scripted) Page(_ context.Context, cursor string, send func() bool) ([]poll.Snapshot[int], string, *poll.Failure) {
+func (s *scripted) Page(_ context.Context, cursor string, send func() bool) ([]Snapshot[int], string, *Failure) {
 	send()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +52,7 @@ func (s *scripted) Page(_ context.Context, cursor string, send func() bool) ([]p
 	return nil, "", nil
 }
 
-func newPoller(s poll.Service[int]) *poll.Poller[int] { return poll.New(s, func(error) {}) }
+func newPoller(s Service[int]) *Poller[int] { return New(s, func(error) {}) }
 
 func inSeconds(times []time.Duration) (seconds []int) {
 	for _, t := range times {
@@ -64,7 +62,7 @@ func inSeconds(times []time.Duration) (seconds []int) {
 }
 
 // ended returns when a wait ended, and with which error; or why it would have ended with its context after forty minutes.
-func ended(s *scripted, p *poll.Poller[int]) (after time.Duration, err, trouble error) {
+func ended(s *scripted, p *Poller[int]) (after time.Duration, err, trouble error) {
 	sub := p.Subscribe("m", false)
 	timeout := time.After(40 * time.Minute)
 	for {
@@ -84,19 +82,19 @@ func TestPoller_EndsWaitsByTheKindOfAFailure(t *testing.T) {
 	err := errors.New("failed")
 	for _, c := range []struct {
 		name  string
-		kind  poll.Kind
+		kind  Kind
 		after [2]time.Duration // the wait ends between these times; 0: never
 	}{
-		{"a lost connection never ends a wait", poll.Transient, [2]time.Duration{}},
-		{"a 429 never ends a wait", poll.RateLimited, [2]time.Duration{}},
-		{"a failure that may pass ends it after ten minutes", poll.Passing, [2]time.Duration{10 * time.Minute, 13 * time.Minute}},
-		{"a rejected request ends it at once", poll.Rejected, [2]time.Duration{0, time.Second}},
-		{"a rejected key ends it at once", poll.KeyRejected, [2]time.Duration{0, time.Second}},
+		{"a lost connection never ends a wait", Transient, [2]time.Duration{}},
+		{"a 429 never ends a wait", RateLimited, [2]time.Duration{}},
+		{"a failure that may pass ends it after ten minutes", Passing, [2]time.Duration{10 * time.Minute, 13 * time.Minute}},
+		{"a rejected request ends it at once", Rejected, [2]time.Duration{0, time.Second}},
+		{"a rejected key ends it at once", KeyRejected, [2]time.Duration{0, time.Second}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := &scripted{began: time.Now(), fails: func(time.Duration) *poll.Failure { return &poll.Failure{Err: err, Kind: c.kind} }}
+				s := &scripted{began: time.Now(), fails: func(time.Duration) *Failure { return &Failure{Err: err, Kind: c.kind} }}
 				after, final, trouble := ended(s, newPoller(s))
 				if c.after[1] == 0 {
 					require.NoError(t, final)
@@ -117,11 +115,11 @@ func TestPoller_EndsWaitsByTheKindOfAFailure(t *testing.T) {
 func TestPoller_AGoodResponseForgetsFailuresThatMayPass(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{began: time.Now(), fails: func(at time.Duration) *poll.Failure {
+		s := &scripted{began: time.Now(), fails: func(at time.Duration) *Failure {
 			if at%(9*time.Minute) < 3*time.Minute {
 				return nil
 			}
-			return &poll.Failure{Err: errors.New("certificate"), Kind: poll.Passing}
+			return &Failure{Err: errors.New("certificate"), Kind: Passing}
 		}}
 		_, final, _ := ended(s, newPoller(s))
 		require.NoError(t, final)
@@ -130,33 +128,33 @@ func TestPoller_AGoodResponseForgetsFailuresThatMayPass(t *testing.T) {
 
 func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 	t.Parallel()
-	unavailable := func(retryAfter time.Duration) func(time.Duration) *poll.Failure {
-		return func(at time.Duration) *poll.Failure {
+	unavailable := func(retryAfter time.Duration) func(time.Duration) *Failure {
+		return func(at time.Duration) *Failure {
 			if at > time.Second {
 				return nil
 			}
-			return &poll.Failure{Err: errDown, Kind: poll.Transient, RetryAfter: retryAfter}
+			return &Failure{Err: errDown, Kind: Transient, RetryAfter: retryAfter}
 		}
 	}
 	for _, c := range []struct {
 		name    string
 		service *scripted
 		patient bool
-		do      func(p *poll.Poller[int]) // at 10 s
-		want    []int                     // in seconds
+		do      func(p *Poller[int]) // at 10 s
+		want    []int                // in seconds
 	}{
 		{name: "every thirty seconds", want: []int{0, 30, 60, 90}},
 		{name: "after a Retry-After", service: &scripted{fails: unavailable(80 * time.Second)}, want: []int{0, 80}},
 		{name: "after five minutes of a longer one", service: &scripted{fails: unavailable(time.Hour)}, want: []int{0}},
-		{name: "not early if the audio is known already", service: &scripted{audio: true}, do: func(p *poll.Poller[int]) { p.Ask("m", true) }, want: []int{0, 30, 60, 90}},
-		{name: "at once after an upload", do: func(p *poll.Poller[int]) { p.Ask("m", true) }, want: []int{0, 10, 40, 70}},
-		{name: "not early to confirm a page", do: func(p *poll.Poller[int]) { p.Ask("m", false) }, want: []int{0, 30, 60, 90}},
-		{name: "later after the user's own poll", do: func(p *poll.Poller[int]) {
-			p.Record(poll.Snapshot[int]{ID: "m", SentAt: time.Now()})
+		{name: "not early if the audio is known already", service: &scripted{audio: true}, do: func(p *Poller[int]) { p.Ask("m", true) }, want: []int{0, 30, 60, 90}},
+		{name: "at once after an upload", do: func(p *Poller[int]) { p.Ask("m", true) }, want: []int{0, 10, 40, 70}},
+		{name: "not early to confirm a page", do: func(p *Poller[int]) { p.Ask("m", false) }, want: []int{0, 30, 60, 90}},
+		{name: "later after the user's own poll", do: func(p *Poller[int]) {
+			p.Record(Snapshot[int]{ID: "m", SentAt: time.Now()})
 		}, want: []int{0, 40, 70}},
 		{name: "rarely without audio", service: &scripted{age: 35 * time.Minute}, patient: true, want: []int{0, 70}},
 		{name: "as often as ever with audio", service: &scripted{age: 35 * time.Minute, audio: true}, patient: true, want: []int{0, 30, 60, 90}},
-		{name: "as ever once an impatient wait joins", service: &scripted{age: 35 * time.Minute}, patient: true, do: func(p *poll.Poller[int]) {
+		{name: "as ever once an impatient wait joins", service: &scripted{age: 35 * time.Minute}, patient: true, do: func(p *Poller[int]) {
 			sub := p.Subscribe("m", false)
 			time.AfterFunc(90*time.Second, func() { _ = sub.Cancel() })
 		}, want: []int{0, 30, 60, 90}},
@@ -189,8 +187,8 @@ func TestPoller_DropsASnapshotOlderThanTheLast(t *testing.T) {
 		s := &scripted{began: time.Now()}
 		p := newPoller(s)
 		now := time.Now()
-		p.Record(poll.Snapshot[int]{ID: "m", Meeting: 2, Updated: now, SentAt: now})
-		p.Record(poll.Snapshot[int]{ID: "m", Meeting: 1, Updated: now.Add(-time.Second), SentAt: now})
+		p.Record(Snapshot[int]{ID: "m", Meeting: 2, Updated: now, SentAt: now})
+		p.Record(Snapshot[int]{ID: "m", Meeting: 1, Updated: now.Add(-time.Second), SentAt: now})
 		sub := p.Subscribe("m", false)
 		require.Equal(t, 2, (<-sub.C()).Snapshot.Meeting)
 		require.NoError(t, sub.Cancel())
@@ -200,7 +198,7 @@ func TestPoller_DropsASnapshotOlderThanTheLast(t *testing.T) {
 
 func TestPoller_ReportsTroubleOnce(t *testing.T) {
 	t.Parallel()
-	down := &poll.Failure{Err: errDown, Kind: poll.Transient}
+	down := &Failure{Err: errDown, Kind: Transient}
 	for _, c := range []struct {
 		name   string
 		lasts  time.Duration // until GETs work again
@@ -214,22 +212,22 @@ func TestPoller_ReportsTroubleOnce(t *testing.T) {
 		{"one page that a discovery needs", -1, 0, true, []error{errDown, nil}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &scripted{began: time.Now(), fails: func(at time.Duration) *poll.Failure {
+			s := &scripted{began: time.Now(), fails: func(at time.Duration) *Failure {
 				if at > c.lasts {
 					return nil
 				}
 				return down
 			}}
-			s.list = func(string) ([]poll.Snapshot[int], string, *poll.Failure) {
+			s.list = func(string) ([]Snapshot[int], string, *Failure) {
 				if len(s.pages) == 1 {
 					return nil, "", down
 				}
 				return nil, "", nil
 			}
-			var p *poll.Poller[int]
+			var p *Poller[int]
 			var mu sync.Mutex
 			var reports []error
-			p = poll.New[int](s, func(err error) {
+			p = New[int](s, func(err error) {
 				p.Ask("other", true) // no lock is held
 				mu.Lock()
 				defer mu.Unlock()
@@ -254,10 +252,10 @@ func TestDiscovery_ReadsDownToWhatItKnows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		s := &scripted{began: began, list: func(cursor string) ([]poll.Snapshot[int], string, *poll.Failure) {
+		s := &scripted{began: began, list: func(cursor string) ([]Snapshot[int], string, *Failure) {
 			age := time.Duration(len(cursor)+1) * time.Hour // each page is an hour older
 			created := began.Add(-age)
-			return []poll.Snapshot[int]{{ID: age.String(), Final: true, Created: created, Updated: created}}, cursor + "x", nil
+			return []Snapshot[int]{{ID: age.String(), Final: true, Created: created, Updated: created}}, cursor + "x", nil
 		}}
 		p := newPoller(s)
 		for i := range 5 { // for whom the list is read at 30 s

@@ -1,4 +1,4 @@
-package poll_test
+package poll
 
 import (
 	"context"
@@ -6,11 +6,10 @@ import (
 
 	"golang.org/x/time/rate"
 
-	poll "github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// process is one process of a user, with a poller and a throttle of its own. It implements poll.Service.
+// process is one process of a user, with a poller and a throttle of its own. It implements Service.
 type process struct {
 	*service
 	number   int
@@ -18,18 +17,18 @@ type process struct {
 	waiting  waiting
 }
 
-// waiting is what a poller offers to waits: poll.Poller does, and so does each.
+// waiting is what a poller offers to waits: Poller does, and so does each.
 type waiting interface {
 	Subscribe(id string, patient bool) subscription
 }
 
 type subscription interface {
-	C() <-chan poll.Update[int]
+	C() <-chan Update[int]
 	Cancel() error
 }
 
-// core makes a poll.Poller a waiting.
-type core struct{ *poll.Poller[int] }
+// core makes a Poller a waiting.
+type core struct{ *Poller[int] }
 
 func (c core) Subscribe(id string, patient bool) subscription { return c.Poller.Subscribe(id, patient) }
 
@@ -47,42 +46,42 @@ func newProcess(s *service, number int, alone bool) *process {
 }
 
 // leave waits until the throttle lets a poller's request go, as the Client does.
-func (p *process) leave(ctx context.Context, send func() bool) *poll.Failure {
+func (p *process) leave(ctx context.Context, send func() bool) *Failure {
 	if err := p.throttle.Wait(ctx, true); err != nil {
-		return &poll.Failure{Err: err, Kind: poll.Transient}
+		return &Failure{Err: err, Kind: Transient}
 	}
 	if !send() {
-		return &poll.Failure{Err: errRecalled, Kind: poll.Transient}
+		return &Failure{Err: errRecalled, Kind: Transient}
 	}
 	return nil
 }
 
 // arrive waits for the response, and tells the throttle of it.
-func (p *process) arrive(ctx context.Context, sentAt time.Time, takes time.Duration, f *poll.Failure) *poll.Failure {
+func (p *process) arrive(ctx context.Context, sentAt time.Time, takes time.Duration, f *Failure) *Failure {
 	if canceled := sleep(ctx, takes); canceled != nil {
 		f = canceled
 	}
-	if f != nil && f.Kind == poll.RateLimited {
+	if f != nil && f.Kind == RateLimited {
 		p.throttle.Limited(sentAt, rest.Delay(0, min(f.RetryAfter, rest.MaxRetryAfter)))
 	}
 	return f
 }
 
-func (p *process) Get(ctx context.Context, id string, send func() bool) (poll.Snapshot[int], *poll.Failure) {
+func (p *process) Get(ctx context.Context, id string, send func() bool) (Snapshot[int], *Failure) {
 	if f := p.leave(ctx, send); f != nil {
-		return poll.Snapshot[int]{}, f
+		return Snapshot[int]{}, f
 	}
 	sentAt := time.Now()
 	m, shown, takes, f := p.get(p, id)
 	if f = p.arrive(ctx, sentAt, takes, f); f != nil {
-		return poll.Snapshot[int]{}, f
+		return Snapshot[int]{}, f
 	}
 	p.shown(p.number, m)
 	shown.SentAt = sentAt
 	return shown, nil
 }
 
-func (p *process) Page(ctx context.Context, cursor string, send func() bool) ([]poll.Snapshot[int], string, *poll.Failure) {
+func (p *process) Page(ctx context.Context, cursor string, send func() bool) ([]Snapshot[int], string, *Failure) {
 	if f := p.leave(ctx, send); f != nil {
 		return nil, "", f
 	}
@@ -91,7 +90,7 @@ func (p *process) Page(ctx context.Context, cursor string, send func() bool) ([]
 	if f = p.arrive(ctx, sentAt, takes, f); f != nil {
 		return nil, "", f
 	}
-	shown := make([]poll.Snapshot[int], 0, len(page))
+	shown := make([]Snapshot[int], 0, len(page))
 	for _, m := range page {
 		s := m.snapshot(at)
 		s.Page, s.SentAt = true, sentAt
@@ -102,7 +101,7 @@ func (p *process) Page(ctx context.Context, cursor string, send func() bool) ([]
 }
 
 // wait waits for a meeting until its final status, as Wait does.
-func (p *process) wait(ctx context.Context, m *meeting, patient bool) {
+func (p *process) wait(ctx context.Context, m *simulated, patient bool) {
 	p.await(p.number, m)
 	s := p.waiting.Subscribe(m.id, patient)
 	defer func() { _ = s.Cancel() }()
@@ -125,7 +124,7 @@ func (p *process) wait(ctx context.Context, m *meeting, patient bool) {
 	}
 }
 
-func (p *process) end(m *meeting) {
+func (p *process) end(m *simulated) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.over = true
@@ -153,7 +152,7 @@ func (p *process) follow(ctx context.Context, since time.Time) {
 }
 
 // discovered records that Follow found a meeting, and reports whether it needs a wait.
-func (p *process) discovered(s poll.Snapshot[int], met map[string]bool) bool {
+func (p *process) discovered(s Snapshot[int], met map[string]bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if met[s.ID] {
@@ -169,7 +168,7 @@ func (p *process) discovered(s poll.Snapshot[int], met map[string]bool) bool {
 	return p.done[s.ID] == 0
 }
 
-func (p *process) through(ctx context.Context, m *meeting) {
+func (p *process) through(ctx context.Context, m *simulated) {
 	p.wait(ctx, m, true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,13 +209,13 @@ func (p *process) call(ctx context.Context) {
 type each struct{ *process }
 
 type eachWait struct {
-	updates chan poll.Update[int]
+	updates chan Update[int]
 	cancel  context.CancelFunc
 }
 
 func (e each) Subscribe(id string, _ bool) subscription {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &eachWait{make(chan poll.Update[int], 1), cancel}
+	w := &eachWait{make(chan Update[int], 1), cancel}
 	go func() {
 		for ctx.Err() == nil {
 			if s, f := e.Get(ctx, id, func() bool { return true }); f == nil {
@@ -224,8 +223,8 @@ func (e each) Subscribe(id string, _ bool) subscription {
 				case <-w.updates:
 				default:
 				}
-				w.updates <- poll.Update[int]{Snapshot: s}
-			} else if f.Kind == poll.RateLimited {
+				w.updates <- Update[int]{Snapshot: s}
+			} else if f.Kind == RateLimited {
 				continue
 			}
 			sleep(ctx, floor)
@@ -234,8 +233,8 @@ func (e each) Subscribe(id string, _ bool) subscription {
 	return w
 }
 
-func (w *eachWait) C() <-chan poll.Update[int] { return w.updates }
-func (w *eachWait) Cancel() error              { w.cancel(); return nil }
+func (w *eachWait) C() <-chan Update[int] { return w.updates }
+func (w *eachWait) Cancel() error         { w.cancel(); return nil }
 
 func (s *service) exponential() float64 {
 	s.mu.Lock()

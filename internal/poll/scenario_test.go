@@ -1,4 +1,4 @@
-package poll_test
+package poll
 
 import (
 	"context"
@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	poll "github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
 // scenario is the meetings, the waits and the behaviour of the service during some time. It has
@@ -20,7 +18,7 @@ type scenario struct {
 	newcomers time.Duration // the interval between further such waits
 	processes int           // 0: one
 	apart     bool          // each process has a list of its own; otherwise their meetings lie side by side
-	alone     bool          // the yardstick polls, instead of a poll.Poller
+	alone     bool          // the yardstick polls, instead of a Poller
 	lasts     time.Duration // 0: twenty minutes
 
 	latency     time.Duration // of every request; 0: 50 ms
@@ -35,7 +33,7 @@ type scenario struct {
 	quota       int           // requests that it accepts in each calendar minute; 0: all
 	calling     float64       // requests a second by the user's own calls
 	limit       float64       // WithRateLimit; 0: none
-	fault       func(request) *poll.Failure
+	fault       func(request) *Failure
 	poisoned    bool // one more wait is for a meeting that is in no list
 
 	since    time.Duration // the first process follows the meetings since so long ago, instead of waiting
@@ -67,7 +65,7 @@ func (w scenario) withDefaults() scenario {
 func run(w scenario) *measures {
 	w = w.withDefaults()
 	time.Sleep(time.Duration(17) * time.Second) // into a minute, for the quota
-	s := &service{scenario: w, random: rand.New(rand.NewPCG(1, 7)), began: time.Now(), byID: map[string]*meeting{},
+	s := &service{scenario: w, random: rand.New(rand.NewPCG(1, 7)), began: time.Now(), byID: map[string]*simulated{},
 		tokens: w.edge, filled: time.Now(), used: map[int64]int{}}
 	s.late, s.unseen = make([][]time.Duration, w.processes), make([]time.Duration, w.processes)
 	s.found, s.done = map[string]int{}, map[string]int{}
@@ -91,7 +89,7 @@ func (s *service) populate() {
 	if s.apart {
 		lists = s.processes
 	}
-	s.lists = make([][]*meeting, lists)
+	s.lists = make([][]*simulated, lists)
 	n := s.waits * s.oneIn
 	for i := range n + s.newer {
 		m := s.old(i%lists, n+s.newer-i)
@@ -112,7 +110,7 @@ func (s *service) beginWaits(ctx context.Context, processes []*process) {
 		}
 	}
 	if s.poisoned {
-		s.byID["poison"] = &meeting{id: "poison", place: -1, owner: -1}
+		s.byID["poison"] = &simulated{id: "poison", place: -1, owner: -1}
 		poison := processes[0].waiting.Subscribe("poison", false)
 		context.AfterFunc(ctx, func() { _ = poison.Cancel() })
 	}
@@ -131,7 +129,7 @@ func (s *service) beginWaits(ctx context.Context, processes []*process) {
 }
 
 // old adds a meeting that was created some time ago. It changes once, and one in ten ends.
-func (s *service) old(list, place int) *meeting {
+func (s *service) old(list, place int) *simulated {
 	created := s.began.Add(-time.Duration(place) * time.Second)
 	if s.since > 0 {
 		created = s.began.Add(-s.since + time.Duration(len(s.lists[list]))*(s.since/time.Duration(s.waits*s.oneIn)))

@@ -1,4 +1,4 @@
-package poll_test
+package poll
 
 import (
 	"cmp"
@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-
-	poll "github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
 const (
@@ -33,35 +31,35 @@ type bounds struct {
 // inHour reports whether a page is requested in the hour of the faults.
 func inHour(r request) bool { return r.meeting == nil && r.at >= 10*minute && r.at < 70*minute }
 
-func listDown(r request) *poll.Failure {
+func listDown(r request) *Failure {
 	if inHour(r) {
-		return &poll.Failure{Err: errDown, Kind: poll.Transient}
+		return &Failure{Err: errDown, Kind: Transient}
 	}
 	return nil
 }
 
-func listLimited(r request) *poll.Failure {
+func listLimited(r request) *Failure {
 	if inHour(r) {
-		return &poll.Failure{Err: errLimited, Kind: poll.RateLimited}
+		return &Failure{Err: errLimited, Kind: RateLimited}
 	}
 	return nil
 }
 
 const revokedAt = 10 * minute
 
-func revoked(r request) *poll.Failure {
+func revoked(r request) *Failure {
 	if r.at < revokedAt {
 		return nil
 	}
-	return &poll.Failure{Err: errRevoked, Kind: poll.KeyRejected}
+	return &Failure{Err: errRevoked, Kind: KeyRejected}
 }
 
 // poison fails each GET of the meeting that is in no list.
-func poison(r request) *poll.Failure {
+func poison(r request) *Failure {
 	if r.meeting == nil || r.meeting.place >= 0 {
 		return nil
 	}
-	return &poll.Failure{Err: errDown, Kind: poll.Transient}
+	return &Failure{Err: errDown, Kind: Transient}
 }
 
 // share is a part of the requests a second that ten processes need: of 500 meetings each, on pages

@@ -1,4 +1,4 @@
-package poll_test
+package poll
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	poll "github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
 const floor = 30 * time.Second // the service asks for it between two polls of a meeting
@@ -23,8 +21,8 @@ const (
 	final
 )
 
-// meeting is one of the service, with what is measured about its wait, if it has one.
-type meeting struct {
+// simulated is a meeting of the service, with what is measured about its wait, if it has one.
+type simulated struct {
 	id    string
 	place int                  // in its list, the oldest first
 	since [final + 1]time.Time // when each status began
@@ -38,7 +36,7 @@ type meeting struct {
 	over     bool      // its wait has ended
 }
 
-func (m *meeting) status(at time.Time) int {
+func (m *simulated) status(at time.Time) int {
 	status := final
 	for status > idle && at.Before(m.since[status]) {
 		status--
@@ -47,11 +45,11 @@ func (m *meeting) status(at time.Time) int {
 }
 
 // updated returns the time of the last change. Statuses that began later are skipped.
-func (m *meeting) updated(at time.Time) time.Time { return m.since[m.status(at)] }
+func (m *simulated) updated(at time.Time) time.Time { return m.since[m.status(at)] }
 
-func (m *meeting) snapshot(at time.Time) poll.Snapshot[int] {
+func (m *simulated) snapshot(at time.Time) Snapshot[int] {
 	s := m.status(at)
-	return poll.Snapshot[int]{ID: m.id, Final: s == final, Idle: s == idle, Created: m.since[idle], Updated: m.updated(at), Meeting: s}
+	return Snapshot[int]{ID: m.id, Final: s == final, Idle: s == idle, Created: m.since[idle], Updated: m.updated(at), Meeting: s}
 }
 
 // service is a simulated service. Its lists are in the order of creation, and each process has its
@@ -62,8 +60,8 @@ type service struct {
 	began  time.Time
 
 	mu     sync.Mutex
-	lists  [][]*meeting
-	byID   map[string]*meeting
+	lists  [][]*simulated
+	byID   map[string]*simulated
 	tokens float64 // of the edge
 	filled time.Time
 	used   map[int64]int // of the quota, by minute
@@ -73,7 +71,7 @@ type service struct {
 // request is one that reached the service. A page has no meeting.
 type request struct {
 	at      time.Duration // since the scenario began
-	meeting *meeting
+	meeting *simulated
 }
 
 var (
@@ -103,33 +101,33 @@ func (s *service) admit(now time.Time) bool {
 }
 
 // accept is the edge and the faults of the service: it returns how long the response takes, and the failure.
-func (s *service) accept(r request, takes time.Duration) (time.Duration, *poll.Failure) {
+func (s *service) accept(r request, takes time.Duration) (time.Duration, *Failure) {
 	if !s.admit(time.Now()) {
 		s.limited++
-		return s.latency, &poll.Failure{Err: errLimited, Kind: poll.RateLimited}
+		return s.latency, &Failure{Err: errLimited, Kind: RateLimited}
 	}
 	if s.fault != nil {
 		if f := s.fault(r); f != nil {
-			if f.Kind == poll.KeyRejected {
+			if f.Kind == KeyRejected {
 				s.rejected++
 			}
 			return s.latency, f
 		}
 	}
 	if s.random.Float64() < s.loss {
-		return takes, &poll.Failure{Err: errLost, Kind: poll.Transient}
+		return takes, &Failure{Err: errLost, Kind: Transient}
 	}
 	return takes, nil
 }
 
 // get is a GET of one meeting.
-func (s *service) get(p *process, id string) (m *meeting, at poll.Snapshot[int], takes time.Duration, f *poll.Failure) {
+func (s *service) get(p *process, id string) (m *simulated, at Snapshot[int], takes time.Duration, f *Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	m = s.byID[id]
 	s.gets++
-	if takes, f = s.accept(request{now.Sub(s.began), m}, s.latency); f != nil && f.Kind == poll.RateLimited {
+	if takes, f = s.accept(request{now.Sub(s.began), m}, s.latency); f != nil && f.Kind == RateLimited {
 		return m, at, takes, f // which is no poll
 	}
 	if m.polledBy == p && now.Sub(m.polled) < floor {
@@ -140,7 +138,7 @@ func (s *service) get(p *process, id string) (m *meeting, at poll.Snapshot[int],
 }
 
 // list is a list page of the process, with the time that it takes.
-func (s *service) list(process int, cursor string) (page []*meeting, at time.Time, next string, takes time.Duration, f *poll.Failure) {
+func (s *service) list(process int, cursor string) (page []*simulated, at time.Time, next string, takes time.Duration, f *Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -153,7 +151,7 @@ func (s *service) list(process int, cursor string) (page []*meeting, at time.Tim
 		return nil, at, "", takes, f
 	}
 	if !known {
-		return nil, at, "", takes, &poll.Failure{Err: errCursor, Kind: poll.Rejected}
+		return nil, at, "", takes, &Failure{Err: errCursor, Kind: Rejected}
 	}
 	page = slices.Clone(order[to:from])
 	slices.Reverse(page)
@@ -164,7 +162,7 @@ func (s *service) list(process int, cursor string) (page []*meeting, at time.Tim
 }
 
 // order is the list as it was at a time, the newest last.
-func (s *service) order(process int, at time.Time) []*meeting {
+func (s *service) order(process int, at time.Time) []*simulated {
 	list := s.lists[process%len(s.lists)]
 	n := len(list)
 	for n > 0 && list[n-1].since[idle].After(at) {
@@ -174,12 +172,12 @@ func (s *service) order(process int, at time.Time) []*meeting {
 		return list[:n]
 	}
 	order := slices.Clone(list[:n])
-	slices.SortStableFunc(order, func(a, b *meeting) int { return a.updated(at).Compare(b.updated(at)) })
+	slices.SortStableFunc(order, func(a, b *simulated) int { return a.updated(at).Compare(b.updated(at)) })
 	return order
 }
 
 // find returns the place below the meeting that a cursor names.
-func (s *service) find(order []*meeting, cursor string, now time.Time) (from int, ok bool) {
+func (s *service) find(order []*simulated, cursor string, now time.Time) (from int, ok bool) {
 	if cursor == "" {
 		return len(order), true
 	}
@@ -195,8 +193,8 @@ func (s *service) find(order []*meeting, cursor string, now time.Time) (from int
 }
 
 // add adds the next meeting of a process's list. Its status changes later at times that the scenario gives.
-func (s *service) add(list int, created, change, end time.Time) *meeting {
-	m := &meeting{id: "m" + strconv.Itoa(len(s.byID)), place: len(s.lists[list]), owner: -1}
+func (s *service) add(list int, created, change, end time.Time) *simulated {
+	m := &simulated{id: "m" + strconv.Itoa(len(s.byID)), place: len(s.lists[list]), owner: -1}
 	m.since = [...]time.Time{created, created, change, end}
 	if s.audio > 0 {
 		m.since[working] = created.Add(s.audio)
@@ -207,7 +205,7 @@ func (s *service) add(list int, created, change, end time.Time) *meeting {
 }
 
 // shown records that a response showed meetings to their process.
-func (s *service) shown(process int, meetings ...*meeting) {
+func (s *service) shown(process int, meetings ...*simulated) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range meetings {
@@ -219,7 +217,7 @@ func (s *service) shown(process int, meetings ...*meeting) {
 }
 
 // await records that a process begins to wait for a meeting.
-func (s *service) await(process int, m *meeting) {
+func (s *service) await(process int, m *simulated) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.owner, m.joined, m.seen = process, time.Now(), time.Now()
@@ -227,7 +225,7 @@ func (s *service) await(process int, m *meeting) {
 }
 
 // received records that a wait received a status.
-func (s *service) received(m *meeting, status int) {
+func (s *service) received(m *simulated, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -241,7 +239,7 @@ func (s *service) received(m *meeting, status int) {
 }
 
 // first records the first status of a wait. Those that begin at once do not count if others follow.
-func (s *service) first(m *meeting, now time.Time) {
+func (s *service) first(m *simulated, now time.Time) {
 	if m.known >= 0 {
 		return
 	}
@@ -252,7 +250,7 @@ func (s *service) first(m *meeting, now time.Time) {
 }
 
 // delays records how late the statuses up to this one were received.
-func (s *service) delays(m *meeting, status int, now time.Time) {
+func (s *service) delays(m *simulated, status int, now time.Time) {
 	for k := m.known + 1; k <= status; k++ {
 		if k == m.status(m.since[k]) && m.since[k].After(m.joined) { // it was not skipped
 			s.late[m.owner] = append(s.late[m.owner], now.Sub(m.since[k]))
@@ -323,10 +321,10 @@ func quantile(values []time.Duration, q float64) time.Duration {
 }
 
 // sleep waits like a response does.
-func sleep(ctx context.Context, d time.Duration) *poll.Failure {
+func sleep(ctx context.Context, d time.Duration) *Failure {
 	select {
 	case <-ctx.Done():
-		return &poll.Failure{Err: ctx.Err(), Kind: poll.Transient}
+		return &Failure{Err: ctx.Err(), Kind: Transient}
 	case <-time.After(d):
 		return nil
 	}
