@@ -120,7 +120,7 @@ type service struct{ core *core }
 // core is shared by the services of a Client. After New, it never changes.
 type core struct {
 	rest.Config                   // of api
-	storage     http.RoundTripper // for uploads; nil: the transport for API calls, until ready
+	storage     http.RoundTripper // for uploads; nil until ready, if they use the transport for API calls
 	routes      route.Routes
 	log         *slog.Logger
 	observers   []func(context.Context, Attempt)

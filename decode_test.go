@@ -13,7 +13,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// Every operation that reads a body rejects a success that does not match the interface.
+// Every operation that reads a body rejects a success that does not match the API reference.
 func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 	t.Parallel()
 	const notPromised = "the response does not match the API reference: "

@@ -113,7 +113,7 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 		testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "POST", Path: "/v1/x", Body: make(chan int)}, nil)), "Body", "")
 		testkit.RequireParamError(t, errorOf(client.Do(nil, minutes.Request{Method: "POST", Path: "/v1/x"}, nil)), "ctx", "") //lint:ignore SA1012 on purpose
 	})
-	t.Run("may repeat a GET, and what is idempotent", func(t *testing.T) {
+	t.Run("may repeat a GET and an idempotent request", func(t *testing.T) {
 		t.Parallel()
 		for _, test := range []struct {
 			method           string

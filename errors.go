@@ -80,8 +80,8 @@ const ErrRateLimited ErrorCode = "RATE_LIMITED"
 // Error is the error of a failed API call, and [errors.As] finds it. Compare its code with [errors.Is], as
 // in errors.Is(err, minutes.ErrNotFound), and not its Message, which is for people.
 //
-// The fields describe the last response, whichever attempt received it. But if a later attempt got no
-// response, a 4xx does not count, because it would say that nothing was done.
+// The fields describe the last response, whichever attempt received it. But if a later attempt was sent and
+// got no response, a 4xx does not count, because it would say that nothing was done.
 type Error struct {
 	StatusCode int // of the last response; 0 if there was none, or if FindByExternalID found no meeting
 	// Code is the service's code (section 7), as sent, or ErrRateLimited. It is empty if the response

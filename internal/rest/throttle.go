@@ -20,10 +20,10 @@ const (
 // at a pace that it shares fairly with other processes which the service limits together with it.
 //
 // Nothing is known about the service's limit: it may belong to a process, a key or an address, and other processes may use it
-// up. So each 429 halves the pace, or the number of requests in the last second if that is smaller. Then the pace grows by an amount that only
-// depends on the time since that 429. All processes gain the same and lose in proportion to what they have; so they approach
-// equal shares. The growth is quadratic, because that finds a small share as well as a large one: it is 0.1 requests a second
-// after ten seconds, 3.6 after a minute, and 90 after five.
+// up. So each 429 halves the pace, or the number of requests in the last second if that is smaller. Then the pace grows by an
+// amount that only depends on the time since that 429. All processes gain the same and lose in proportion to what they have; so
+// they approach equal shares. The growth is quadratic, because that finds a small share as well as a large one: it is 0.1
+// requests a second after ten seconds, 3.6 after a minute, and 90 after five.
 type Throttle struct {
 	limit *rate.Limiter
 	// The user's requests stand in one line, those in the background in another. The first one of a line has its token.

@@ -148,5 +148,5 @@ func (s *hourOfMeetings) meeting(i int) string {
 	return b.String()
 }
 
-// meetingParts are what is around the id, the status and the time of creation.
+// meetingParts are the texts around the id, the status and the time of creation.
 var meetingParts = regexp.MustCompile(benchID+`|transcribing|1795000000`).Split(benchMeeting, -1)

@@ -39,8 +39,8 @@ func TestFixtures_MatchTheInterface(t *testing.T) {
 	}
 }
 
-// Every operation works against the fake, whose responses have exactly the fields of the API reference. What the Client sends
-// is a test of the root.
+// Every operation works against the fake, whose responses have exactly the fields of the API reference. The root tests the
+// requests.
 func TestEveryOperation_GetsItsResponseFromTheFake(t *testing.T) {
 	t.Parallel()
 	for _, job := range testkit.Jobs() {
@@ -88,7 +88,7 @@ func TestEveryOperation_NeedsItsScope(t *testing.T) {
 	}
 }
 
-// Each operation says whether it is safe to repeat. What the Client then does is a test of internal/rest.
+// Each operation says whether it is safe to repeat. The tests of internal/rest show how the Client uses that.
 func TestEveryOperation_SaysWhetherItIsSafeToRepeat(t *testing.T) {
 	t.Parallel()
 	for _, job := range testkit.Jobs() {

@@ -91,8 +91,8 @@ func (s *Service) Ahead() time.Duration { return time.Duration(s.ahead.Load()) }
 // maxAhead is how far the clock can be advanced in total, because a time.Duration overflows after 292 years.
 const maxAhead = 100 * 365 * 24 * time.Hour
 
-// AdvanceClock moves the service's time on by d, and returns the new time. What falls due meanwhile
-// has happened at its own time: upload URLs and keys expire, quotas are topped up, and meetings
+// AdvanceClock moves the service's time on by d, and returns the new time. All that falls due
+// meanwhile has happened at its own time: upload URLs and keys expire, quotas are topped up, and meetings
 // progress. A d below zero changes nothing, because time never goes back.
 func (s *Service) AdvanceClock(d time.Duration) (time.Time, error) {
 	s.mu.Lock()
