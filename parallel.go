@@ -138,7 +138,7 @@ func fetch[T any](ctx context.Context, c *core, m *Meeting, get func(context.Con
 		case errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady), f.Kind == poll.RateLimited:
 			began = time.Now()
 		case ctx.Err() != nil, f.Kind == poll.Transient:
-		case f.Kind != poll.Passing, time.Since(began) >= poll.Hopeless:
+		case f.Kind != poll.Foreign, time.Since(began) >= poll.Hopeless:
 			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
 		}
 		if rest.Sleep(ctx, max(poll.Interval, min(f.RetryAfter, poll.MaxAsked))) != nil {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/poll"
@@ -225,63 +223,6 @@ func (s *MeetingsService) waitAndFetch(ctx context.Context, r *Result, g goal) e
 	return err
 }
 
-// polled makes the poller's two requests: it implements poll.Service.
-type polled struct{ core *core }
-
-// Get asks for one meeting.
-func (p polled) Get(ctx context.Context, id string, send func() bool) (poll.Snapshot[*Meeting], *poll.Failure) {
-	in := rest.Request{ID: id, Background: true, Send: send}
-	m, resp, err := doResponse[Meeting](ctx, p.core, OpMeetingsGet, in)
-	if err != nil {
-		return poll.Snapshot[*Meeting]{}, failureOf(err)
-	}
-	shown := snapshotOf(m)
-	shown.MaxAge = maxAgeOf(resp.Header.Get("Cache-Control"))
-	return shown, nil
-}
-
-// Page asks for one list page.
-func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]poll.Snapshot[*Meeting], string, *poll.Failure) {
-	in := rest.Request{Query: &MeetingListParams{Limit: maxLimit, Cursor: cursor}, Background: true, Send: send}
-	page, err := do[MeetingPage](ctx, p.core, OpMeetingsList, in)
-	if err != nil {
-		return nil, "", failureOf(err)
-	}
-	shown := make([]poll.Snapshot[*Meeting], len(page.Meetings))
-	for i, m := range page.Meetings {
-		shown[i] = snapshotOf(m)
-	}
-	return shown, page.NextCursor, nil
-}
-
-// snapshotOf returns a snapshot for the poller, which keeps m. The poller knows when it sent its own
-// requests, so it sets SentAt.
-func snapshotOf(m *Meeting) poll.Snapshot[*Meeting] {
-	return poll.Snapshot[*Meeting]{ID: m.ID, Final: m.Status.Final(), Idle: m.Status == StatusCreated, Meeting: m,
-		Created: m.CreatedAt.Time(), Updated: m.UpdatedAt.Time()}
-}
-
-// record reports to the poller what a response to the user's own request shows, which began at the given
-// time. It is older than a question that is asked after it, even if both have the same time, as they
-// may in a test's virtual time.
-func (c *core) record(m *Meeting, began time.Time) {
-	s := snapshotOf(m.clone())
-	s.SentAt = began.Add(-1)
-	c.poller.Record(s)
-}
-
-var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
-
-// maxAgeOf returns how long the service asks not to poll a meeting again, or 0.
-func maxAgeOf(cacheControl string) time.Duration {
-	found := maxAge.FindStringSubmatch(cacheControl)
-	if found == nil {
-		return 0
-	}
-	seconds, _ := strconv.ParseUint(found[1], 10, 31) // out of range: the largest number
-	return time.Duration(seconds) * time.Second
-}
-
 // failureOf returns what an error means to a wait. An *Error without a Code is not the service's: the
 // response was lost, invalid, or a proxy's.
 func failureOf(err error) *poll.Failure {
@@ -293,7 +234,7 @@ func failureOf(err error) *poll.Failure {
 	f.RetryAfter = e.RetryAfter
 	switch {
 	case rest.Permanent(e.Err): // an untrusted certificate, whatever an earlier attempt got
-		f.Kind = poll.Passing
+		f.Kind = poll.Foreign
 	case errors.Is(err, ErrRateLimited):
 		f.Kind = poll.RateLimited
 	case e.Code != "" && KeyRejected(err):
@@ -301,7 +242,7 @@ func failureOf(err error) *poll.Failure {
 	case Retryable(err) && (e.StatusCode/100 != 2 || e.Err != nil): // a 2xx that broke off is a lost connection
 		f.Kind = poll.Transient
 	case e.Code == "":
-		f.Kind = poll.Passing
+		f.Kind = poll.Foreign
 	}
 	return f
 }

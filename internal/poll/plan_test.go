@@ -87,7 +87,7 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		}, func(p *plan, _ []*watch) any { return p.until }, time.Duration(0)},
 		{"failures that may pass are none", 3, func(_ *testing.T, p *plan, w []*watch) {
 			for _, w := range w {
-				gets(p, w, &Failure{Kind: Passing})
+				gets(p, w, &Failure{Kind: Foreign})
 			}
 		}, func(p *plan, _ []*watch) any { return p.until }, time.Duration(0)},
 		{"few waits are not worth a page", few - 1, nil, func(p *plan, _ []*watch) any { return p.sweepAt() }, never},

@@ -21,7 +21,7 @@ type Kind int
 const (
 	RateLimited Kind = iota // 429
 	Transient               // 5xx or a lost connection: never ends a wait
-	Passing                 // may pass; ends a wait after ten minutes without a good response about the meeting
+	Foreign                 // may pass; ends a wait after ten minutes without a good response about the meeting
 	Rejected                // about this request or this meeting: ends its wait
 	KeyRejected             // ends all waits
 )

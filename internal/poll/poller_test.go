@@ -87,7 +87,7 @@ func TestPoller_EndsWaitsByTheKindOfAFailure(t *testing.T) {
 	}{
 		{"a lost connection never ends a wait", Transient, [2]time.Duration{}},
 		{"a 429 never ends a wait", RateLimited, [2]time.Duration{}},
-		{"a failure that may pass ends it after ten minutes", Passing, [2]time.Duration{10 * time.Minute, 13 * time.Minute}},
+		{"a failure that may pass ends it after ten minutes", Foreign, [2]time.Duration{10 * time.Minute, 13 * time.Minute}},
 		{"a rejected request ends it at once", Rejected, [2]time.Duration{0, time.Second}},
 		{"a rejected key ends it at once", KeyRejected, [2]time.Duration{0, time.Second}},
 	} {
@@ -119,7 +119,7 @@ func TestPoller_AGoodResponseForgetsFailuresThatMayPass(t *testing.T) {
 			if at%(9*time.Minute) < 3*time.Minute {
 				return nil
 			}
-			return &Failure{Err: errors.New("certificate"), Kind: Passing}
+			return &Failure{Err: errors.New("certificate"), Kind: Foreign}
 		}}
 		_, final, _ := ended(s, newPoller(s))
 		require.NoError(t, final)

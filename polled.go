@@ -1,0 +1,68 @@
+package minutes
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/poll"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
+)
+
+// polled makes the poller's two requests: it implements poll.Service.
+type polled struct{ core *core }
+
+// Get asks for one meeting.
+func (p polled) Get(ctx context.Context, id string, send func() bool) (poll.Snapshot[*Meeting], *poll.Failure) {
+	in := rest.Request{ID: id, Background: true, Send: send}
+	m, resp, err := doResponse[Meeting](ctx, p.core, OpMeetingsGet, in)
+	if err != nil {
+		return poll.Snapshot[*Meeting]{}, failureOf(err)
+	}
+	shown := snapshotOf(m)
+	shown.MaxAge = maxAgeOf(resp.Header.Get("Cache-Control"))
+	return shown, nil
+}
+
+// Page asks for one list page.
+func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]poll.Snapshot[*Meeting], string, *poll.Failure) {
+	in := rest.Request{Query: &MeetingListParams{Limit: maxLimit, Cursor: cursor}, Background: true, Send: send}
+	page, err := do[MeetingPage](ctx, p.core, OpMeetingsList, in)
+	if err != nil {
+		return nil, "", failureOf(err)
+	}
+	shown := make([]poll.Snapshot[*Meeting], len(page.Meetings))
+	for i, m := range page.Meetings {
+		shown[i] = snapshotOf(m)
+	}
+	return shown, page.NextCursor, nil
+}
+
+// snapshotOf returns a snapshot for the poller, which keeps m. The poller knows when it sent its own
+// requests, so it sets SentAt.
+func snapshotOf(m *Meeting) poll.Snapshot[*Meeting] {
+	return poll.Snapshot[*Meeting]{ID: m.ID, Final: m.Status.Final(), Idle: m.Status == StatusCreated, Meeting: m,
+		Created: m.CreatedAt.Time(), Updated: m.UpdatedAt.Time()}
+}
+
+// record reports to the poller what a response to the user's own request shows, which began at the given
+// time. It is older than a question that is asked after it, even if both have the same time, as they
+// may in a test's virtual time.
+func (c *core) record(m *Meeting, began time.Time) {
+	s := snapshotOf(m.clone())
+	s.SentAt = began.Add(-1)
+	c.poller.Record(s)
+}
+
+var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
+
+// maxAgeOf returns how long the service asks not to poll a meeting again, or 0.
+func maxAgeOf(cacheControl string) time.Duration {
+	found := maxAge.FindStringSubmatch(cacheControl)
+	if found == nil {
+		return 0
+	}
+	seconds, _ := strconv.ParseUint(found[1], 10, 31) // out of range: the largest number
+	return time.Duration(seconds) * time.Second
+}
