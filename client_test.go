@@ -75,16 +75,18 @@ func TestNew_AcceptsBaseURL(t *testing.T) {
 		t.Run(base, func(t *testing.T) {
 			t.Parallel()
 			mock := httpmock.NewMockTransport()
-			var got string
+			var got, observed string
 			mock.RegisterNoResponder(func(req *http.Request) (*http.Response, error) {
 				got = req.URL.String()
 				return httpmock.NewStringResponse(200, testkit.Fixture(t, "usage")), nil
 			})
-			c, err := minutes.New(base, testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: mock}))
+			c, err := minutes.New(base, testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: mock}),
+				minutes.WithObserver(func(_ context.Context, a minutes.Attempt) { observed = a.URL }))
 			require.NoError(t, err)
 			_, err = c.Usage.Get(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, want, got)
+			require.Equal(t, want, observed)
 		})
 	}
 }

@@ -232,12 +232,17 @@ func (u PresignedURL) Reveal() string {
 func (u PresignedURL) Format(f fmt.State, _ rune) {
 	shown := ""
 	if whole, err := url.Parse(u.Reveal()); err == nil {
-		shown = (&url.URL{Scheme: whole.Scheme, Host: whole.Host, Path: whole.Path, RawPath: whole.RawPath}).String()
+		shown = withoutQuery(whole)
 	}
 	if u.Reveal() != "" {
 		shown += "?***"
 	}
 	_, _ = io.WriteString(f, shown)
+}
+
+// withoutQuery returns u without its query and its user, which may be secrets.
+func withoutQuery(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }
 
 // LogValue keeps the query out of structured logs.

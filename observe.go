@@ -32,8 +32,8 @@ type AttemptInfo struct {
 // contains no secret, so an observer can log it.
 type Attempt struct {
 	AttemptInfo
-	Method, Path string // of the request; Path has no query
-	Host         string // of storage; empty for API calls
+	Method string // of the request
+	URL    string // of the request, without its query, which is a credential for an upload
 
 	StatusCode int           // of the response; 0 if there was none
 	Code       ErrorCode     // of an error response of the service or of storage
@@ -68,7 +68,7 @@ func infoOf(a *rest.Attempt) AttemptInfo {
 // observeRequest reports an attempt of an API call.
 func (c *core) observeRequest(ctx context.Context, a rest.Attempt) {
 	e := Attempt{
-		AttemptInfo: infoOf(&a), Method: a.Request.Method, Path: c.Mask.Text(a.Request.Path),
+		AttemptInfo: infoOf(&a), Method: a.Request.Method, URL: c.Mask.Text(c.Base.String() + a.Request.Path),
 		StatusCode: a.Status, Err: a.Err, Duration: a.Took, WillRetry: a.WillRetry, RetryIn: a.RetryIn, Pause: a.Pause,
 	}
 	if a.Response == nil {
@@ -99,11 +99,11 @@ func logAttempts(l *slog.Logger) func(context.Context, Attempt) {
 
 func attrsOf(a Attempt) []slog.Attr {
 	attrs := []slog.Attr{
-		slog.String("operation", string(a.Operation)), slog.String("method", a.Method), slog.String("path", singleLine(a.Path)),
+		slog.String("operation", string(a.Operation)), slog.String("method", a.Method), slog.String("url", singleLine(a.URL)),
 		slog.Int("attempt", a.Number), slog.Int("status", a.StatusCode),
 	}
 	if a.Operation == OpUpload {
-		attrs = append(attrs, slog.String("meeting", singleLine(a.MeetingID)), slog.String("host", a.Host), slog.Int64("sent", a.Sent))
+		attrs = append(attrs, slog.String("meeting", singleLine(a.MeetingID)), slog.Int64("sent", a.Sent))
 	}
 	switch {
 	case a.Err != nil:

@@ -132,7 +132,7 @@ func TestAttempt_HasDurationAndWait(t *testing.T) {
 		attempts := heard.all()
 		require.Len(t, attempts, 3)
 		require.Equal(t, minutes.Attempt{
-			AttemptInfo: minutes.AttemptInfo{Operation: minutes.OpUsageGet, Number: 1}, Method: "GET", Path: "/v1/usage",
+			AttemptInfo: minutes.AttemptInfo{Operation: minutes.OpUsageGet, Number: 1}, Method: "GET", URL: minutestest.BaseURL + "/v1/usage",
 			StatusCode: 429, Code: minutes.ErrRateLimited, Duration: 2 * time.Second, WillRetry: true, RetryIn: attempts[0].RetryIn, Pause: attempts[0].Pause,
 		}, attempts[0])
 		require.ErrorContains(t, attempts[1].Err, "reset")
@@ -155,6 +155,7 @@ func TestAttempt_ReportsStallAndRejection(t *testing.T) {
 		for _, a := range heard.all() {
 			if a.Operation == minutes.OpUpload {
 				require.Equal(t, id, a.MeetingID)
+				require.Regexp(t, `^https://[^/?]+/[^?]+$`, a.URL)
 				attempts = append(attempts, a)
 			}
 		}
@@ -315,7 +316,7 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 			{`error="`, "connection reset", "wait=2s"},
 			{"status=200"},
 		} {
-			want = append(want, "level=DEBUG", "operation=meetings.get", "method=GET", "path=/v1/meetings/"+id, fmt.Sprintf("attempt=%d", i+1))
+			want = append(want, "level=DEBUG", "operation=meetings.get", "method=GET", "url="+minutestest.BaseURL+"/v1/meetings/"+id, fmt.Sprintf("attempt=%d", i+1))
 			for _, w := range want {
 				require.Contains(t, lines[i], w)
 			}
@@ -324,7 +325,7 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 
 		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
 		require.NoError(t, j.Call(t.Context(), c, id))
-		for _, w := range []string{"operation=storage.put", "meeting=" + id, "method=PUT", "host=storage.minutes.test", "path=/storage/", "status=503", "SlowDown", "request_id=req_", "attempt=1", "attempt=2", "status=200", "sent=3000"} {
+		for _, w := range []string{"operation=storage.put", "meeting=" + id, "method=PUT", "url=https://storage.minutes.test/storage/", "status=503", "SlowDown", "request_id=req_", "attempt=1", "attempt=2", "status=200", "sent=3000"} {
 			require.Contains(t, out.String(), w)
 		}
 		require.NotContains(t, out.String(), "Signature")

@@ -186,7 +186,7 @@ func (u *upload) attempt(ctx context.Context) storage.Decision {
 	}
 	a := Attempt{
 		AttemptInfo: AttemptInfo{Operation: OpUpload, MeetingID: u.id, Number: number},
-		Method:      http.MethodPut, Path: c.Mask.Text(u.put.URL.EscapedPath()), Host: c.Mask.Text(u.put.URL.Host),
+		Method:      http.MethodPut, URL: c.Mask.Text(withoutQuery(u.put.URL)),
 		StatusCode: o.StatusCode, Code: ErrorCode(o.Code), RequestID: o.RequestID, Err: o.Err,
 		Stalled: errors.Is(o.Err, storage.ErrStalled), Sent: o.Sent, Duration: o.Took,
 	}
