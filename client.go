@@ -11,7 +11,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -155,13 +154,14 @@ func do[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*T,
 
 // doResponse is do, and also returns the response.
 func doResponse[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*T, *rest.Response, error) {
-	asked, out := time.Now(), new(T)
+	sent := c.poller.Sending()
+	out := new(T)
 	resp, err := c.request(ctx, op, in, out)
 	if err != nil {
 		return nil, nil, err
 	}
 	if m, ok := any(out).(*Meeting); ok && !in.Background { // the poller records its own polls
-		c.record(m, asked)
+		c.record(m, sent)
 	}
 	return out, resp, nil
 }

@@ -341,7 +341,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 		return nil, &ParamError{Param: "externalID", Reason: "must not be empty"}
 	}
 	c := s.core
-	asked := time.Now()
+	sent := c.poller.Sending()
 	in := rest.Request{Query: &MeetingListParams{ExternalID: externalID}}
 	page, resp, err := doResponse[MeetingPage](ctx, c, OpMeetingsList, in)
 	if err != nil {
@@ -349,7 +349,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	}
 	for _, m := range page.Meetings {
 		if m.ExternalID == externalID { // a service without this filter lists other meetings
-			c.record(m, asked)
+			c.record(m, sent)
 			return m, nil
 		}
 	}

@@ -39,20 +39,15 @@ func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]po
 	return shown, page.NextCursor, nil
 }
 
-// snapshotOf returns a snapshot for the poller, which keeps m. The poller knows when it sent its own
-// requests, so it sets SentAt.
+// snapshotOf returns a snapshot for the poller, which keeps m.
 func snapshotOf(m *Meeting) poll.Snapshot[*Meeting] {
 	return poll.Snapshot[*Meeting]{ID: m.ID, Final: m.Status.Final(), Idle: m.Status == StatusCreated, Meeting: m,
 		Created: m.CreatedAt.Time(), Updated: m.UpdatedAt.Time()}
 }
 
-// record reports to the poller what a response to the user's own request shows, which began at the given
-// time. It is older than a question that is asked after it, even if both have the same time, as they
-// may in a test's virtual time.
-func (c *core) record(m *Meeting, began time.Time) {
-	s := snapshotOf(m.clone())
-	s.SentAt = began.Add(-1)
-	c.poller.Record(s)
+// record records with the poller what a response to the user's own request shows.
+func (c *core) record(m *Meeting, sent poll.Sent) {
+	c.poller.Record(snapshotOf(m.clone()), sent)
 }
 
 var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)

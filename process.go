@@ -117,7 +117,7 @@ func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, 
 		return nil, err
 	}
 	r := &Result{MeetingID: id}
-	r.Meeting, err = s.core.look(ctx, id, time.Unix(0, 0)) // any response counts
+	r.Meeting, err = s.core.look(ctx, id, false)
 	switch {
 	case err != nil:
 		return r, err

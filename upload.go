@@ -157,7 +157,7 @@ var errArrived = errors.New("the meeting has audio")
 // ask polls the meeting. It returns nil if the meeting has no audio, and otherwise errArrived. Like a
 // wait, it outlasts outages of the service: if it gave up, an upload whose audio has arrived would fail.
 func (u *upload) ask(ctx context.Context) error {
-	m, err := u.core.look(ctx, u.id, time.Now())
+	m, err := u.core.look(ctx, u.id, true)
 	switch e := err.(type) {
 	case *WaitError:
 		return fmt.Errorf("checking whether the audio arrived: %w", e.Err)

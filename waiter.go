@@ -96,27 +96,28 @@ func (o *WaitOptions) checked() (WaitOptions, error) {
 // goal is what a wait waits for.
 type goal struct {
 	WaitOptions
-	audioBy    time.Time // if not zero, replaces AudioTimeout
-	askedSince time.Time // if not zero, the answer to a poll that was sent then or later ends the wait, too
-	patient    bool      // the wait of Follow: old meetings without audio are polled less often
+	audioBy time.Time // if not zero, replaces AudioTimeout
+	look    bool      // the answer to a poll ends the wait, too, if its number is at least since
+	since   int64     // see look
+	patient bool      // the wait of Follow: old meetings without audio are polled less often
 }
 
 // judge decides whether a snapshot ends the wait. A list page may be old, so only a poll proves that
 // a meeting has no audio: then judge returns confirm.
 func (g goal) judge(s poll.Snapshot[*Meeting], now time.Time) (over, confirm bool, err error) {
 	m := s.Meeting
-	ask, audioBy := !g.askedSince.IsZero(), g.audioBy
+	audioBy := g.audioBy
 	if audioBy.IsZero() && g.AudioTimeout > 0 {
 		audioBy = m.CreatedAt.Time().Add(g.AudioTimeout)
 	}
 	switch {
 	case m.Status.Failed():
 		return true, false, &MeetingFailedError{MeetingID: m.ID, Status: m.Status, Meeting: m}
-	case m.Status.rank() >= g.Until.rank(), ask && !s.Page && !s.SentAt.Before(g.askedSince):
+	case m.Status.rank() >= g.Until.rank(), g.look && !s.Page && s.Sent.Number >= g.since:
 		return true, false, nil
 	case m.Status != StatusCreated || audioBy.IsZero() || now.Before(audioBy):
-		return false, ask, nil
-	case s.Page || s.SentAt.Before(audioBy):
+		return false, g.look, nil
+	case s.Page || s.Sent.At.Before(audioBy):
 		return false, true, nil
 	}
 	return true, false, &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
@@ -158,10 +159,14 @@ func (c *core) wait(ctx context.Context, id string, g goal) (last *Meeting, err 
 	}
 }
 
-// look returns the meeting as a poll shows it that was sent at or after since. A response that is
-// already there counts if it is not older than that.
-func (c *core) look(ctx context.Context, id string, since time.Time) (*Meeting, error) {
-	return c.wait(ctx, id, goal{WaitOptions: WaitOptions{Until: StatusAudioUploaded}, askedSince: since})
+// look returns the meeting as a poll shows it. fresh means that the poll must be sent from now on;
+// otherwise the last response counts as well.
+func (c *core) look(ctx context.Context, id string, fresh bool) (*Meeting, error) {
+	g := goal{WaitOptions: WaitOptions{Until: StatusAudioUploaded}, look: true}
+	if fresh {
+		g.since = c.poller.Sending().Number
+	}
+	return c.wait(ctx, id, g)
 }
 
 // WaitAll waits for many meetings, each like [MeetingsService.Wait], and yields each when its wait ends, in

@@ -52,7 +52,7 @@ func (m *model) step() {
 		}
 	case 3:
 		m.answered(w)
-		m.plan.got(w, m.now, m.now, time.Duration(m.random(2)*m.random(400))*time.Second)
+		m.plan.got(w, m.now, int64(m.now), time.Duration(m.random(2)*m.random(400))*time.Second)
 	case 4, 13:
 		m.ask(w)
 	case 5, 6:
@@ -93,7 +93,7 @@ func (m *model) leave(w *watch) {
 func (m *model) ask(w *watch) {
 	if w.awaited {
 		atOnce := m.random(4) == 0
-		if m.plan.ask(w, m.now, atOnce); atOnce {
+		if m.plan.ask(w, m.now, int64(m.now), atOnce); atOnce {
 			delete(m.polled, w)
 		}
 	}
@@ -128,7 +128,7 @@ func (m *model) endGet(failure func() *Failure) {
 	switch f := failure(); {
 	case f == nil:
 		m.answered(w)
-		m.plan.got(w, m.now, m.now, 0)
+		m.plan.got(w, m.now, int64(m.now), 0)
 	default:
 		if f.Kind != RateLimited {
 			m.answered(w)

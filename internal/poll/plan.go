@@ -43,7 +43,7 @@ type watch struct {
 	due     time.Duration // when its GET is due; never if held
 	seen    time.Duration // when a response last showed it; 0 for a newcomer
 	patient time.Duration // so long it may wait for its next GET, because it has no audio yet
-	urgent  time.Duration // since when it needs a GET that no page replaces; 0 if it does not
+	urgent  int64         // it needs a GET with a higher number, which no page replaces; 0 if it does not
 	passing time.Duration // when its first failure that may pass came, since it was seen; 0 if none
 	failed  int           // its failures in a row
 	place   int32         // in the heap, plus 1; 0 if not there
@@ -163,26 +163,27 @@ func (p *plan) decide(now time.Duration) decision {
 	return decision{get: w}
 }
 
-// got records a good response about one meeting alone, to a GET of the plan or to a call of the user, sent at sentAt.
-func (p *plan) got(w *watch, now, sentAt, maxAge time.Duration) {
+// got records a good response about one meeting alone, to a GET of the plan or to a call of the user, which has a number.
+func (p *plan) got(w *watch, now time.Duration, number int64, maxAge time.Duration) {
 	p.take(w)
 	p.streak = 0
 	w.free = max(w.free, now+min(max(Interval, maxAge), MaxAsked))
-	if sentAt >= w.urgent {
+	if number >= w.urgent {
 		w.urgent = 0
 	}
 	w.seen, w.failed, w.passing = now, 0, 0
 	p.put(w, p.dueAt(w, now))
 }
 
-// ask makes a GET of a meeting necessary that no page replaces. atOnce means even within its interval.
-func (p *plan) ask(w *watch, now time.Duration, atOnce bool) {
+// ask makes a GET of a meeting necessary that no page replaces. atOnce means even within its interval. The GET
+// must have a higher number.
+func (p *plan) ask(w *watch, now time.Duration, number int64, atOnce bool) {
 	p.take(w)
 	if w.held = false; atOnce {
 		w.free = now
 	}
 	if w.urgent == 0 || atOnce {
-		w.urgent = now
+		w.urgent = number
 	}
 	p.put(w, p.dueAt(w, now))
 }

@@ -23,7 +23,7 @@ func planAt(newcomers int) (*plan, []*watch) {
 // polled lets each of the meetings have a good response at a minute.
 func polled(p *plan, all []*watch) {
 	for _, w := range all {
-		p.got(w, time.Minute, time.Minute, 0)
+		p.got(w, time.Minute, 1, 0)
 	}
 }
 
@@ -60,8 +60,8 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 	}{
 		{"a newcomer is due before all others", 1, nil, due, now - Interval},
 		{"a poll puts a meeting off by an interval", 1, func(_ *testing.T, p *plan, w []*watch) { polled(p, w) }, due, now + Interval},
-		{"max-age puts it off further", 1, func(_ *testing.T, p *plan, w []*watch) { p.got(w[0], now, now, time.Minute) }, due, now + time.Minute},
-		{"but five minutes at most", 1, func(_ *testing.T, p *plan, w []*watch) { p.got(w[0], now, now, time.Hour) }, due, now + MaxAsked},
+		{"max-age puts it off further", 1, func(_ *testing.T, p *plan, w []*watch) { p.got(w[0], now, 1, time.Minute) }, due, now + time.Minute},
+		{"but five minutes at most", 1, func(_ *testing.T, p *plan, w []*watch) { p.got(w[0], now, 1, time.Hour) }, due, now + MaxAsked},
 		{"twice the requests make the cycle √2 longer", 2 * steady, nil,
 			func(p *plan, _ []*watch) any { return p.cycle() / time.Second }, time.Duration(42)},
 		{"a failed GET comes later", 1, func(_ *testing.T, p *plan, w []*watch) {

@@ -42,8 +42,15 @@ type Snapshot[M any] struct {
 	Meeting          M
 	MaxAge           time.Duration // how long the service asks not to poll the meeting again; 0 if it does not say
 
-	Page   bool      // a list page showed it, so it may be old; the Poller sets this,
-	SentAt time.Time // and, for its own requests, when they were sent
+	Page bool // a list page showed it, so it may be old; the Poller sets this
+	Sent Sent // the request that it answers; the Poller sets this
+}
+
+// Sent says when a request was sent. Numbers tell which of two requests was sent later. Times cannot, because two requests
+// may have the same time.
+type Sent struct {
+	Number int64 // 1 for the Poller's first request; higher for each later one
+	At     time.Time
 }
 
 // Update is the latest news of a meeting.
@@ -73,6 +80,7 @@ type Poller[M any] struct {
 	discoveries []*Discovery[M]
 	base        time.Time
 	last        time.Duration // the latest time that now returned
+	numbered    int64         // how many requests have a number
 	forgot      time.Duration // when meetings was last cleared
 
 	ctx    context.Context // of the requests under way; nil while nobody waits
@@ -105,6 +113,18 @@ func New[M any](svc Service[M], log func(error)) *Poller[M] {
 func (p *Poller[M]) now() time.Duration {
 	p.last = max(time.Since(p.base), p.last+1)
 	return p.last
+}
+
+// Sending numbers a request that the caller is about to send.
+func (p *Poller[M]) Sending() Sent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sending()
+}
+
+func (p *Poller[M]) sending() Sent {
+	p.numbered++
+	return Sent{Number: p.numbered, At: time.Now()}
 }
 
 // run starts or ends the polling, makes the requests that the plan decides on, and sets the timer for the next one. It
@@ -153,11 +173,11 @@ func (p *Poller[M]) stop() {
 
 // response is the outcome of a request: of a GET a snapshot, of a page several and the next cursor, or a failure.
 type response[M any] struct {
-	shown  []Snapshot[M]
-	next   string
-	f      *Failure
-	sentAt time.Time
-	off    bool // the GET was called off, because another response had shown the meeting
+	shown []Snapshot[M]
+	next  string
+	f     *Failure
+	sent  Sent
+	off   bool // the GET was called off, because another response had shown the meeting
 }
 
 // request makes the request that the plan decided on at the given time without the lock, and records its outcome with it.
@@ -174,7 +194,8 @@ func (p *Poller[M]) request(ctx context.Context, do decision, decided time.Durat
 		defer p.mu.Unlock()
 		sent()
 		w := do.get
-		r.sentAt, r.off = time.Now(), w != nil && (!w.awaited || w.seen >= decided && w.urgent == 0)
+		r.sent = p.sending()
+		r.off = w != nil && (!w.awaited || w.seen >= decided && w.urgent == 0)
 		return ctx.Err() == nil && !r.off
 	}
 	if do.page {
@@ -206,7 +227,7 @@ func (p *Poller[M]) record(do decision, r response[M]) {
 		}
 	}
 	for i := range r.shown {
-		r.shown[i].Page, r.shown[i].SentAt = do.page, r.sentAt
+		r.shown[i].Page, r.shown[i].Sent = do.page, r.sent
 	}
 	switch f := r.f; {
 	case f == nil && do.page:
@@ -235,7 +256,7 @@ func (p *Poller[M]) record(do decision, r response[M]) {
 // got records a good response about one meeting alone.
 func (p *Poller[M]) got(m *meeting[M], s Snapshot[M]) {
 	p.publish(m, s)
-	p.plan.got(&m.watch, p.now(), s.SentAt.Sub(p.base), s.MaxAge)
+	p.plan.got(&m.watch, p.now(), s.Sent.Number, s.MaxAge)
 }
 
 // end ends all waits for a meeting with an error.
@@ -264,7 +285,7 @@ func (p *Poller[M]) pageRead(cursor string, r response[M]) {
 			shown = append(shown, &m.watch)
 		}
 	}
-	p.plan.pageRead(p.now(), r.sentAt.Sub(p.base), shown, unfinished, r.next, more)
+	p.plan.pageRead(p.now(), r.sent.At.Sub(p.base), shown, unfinished, r.next, more)
 }
 
 // report keeps a failure for waits that end soon. It logs when requests begin to fail, and when they work again. Without a
@@ -355,13 +376,13 @@ func (p *Poller[M]) meeting(id string) *meeting[M] {
 // one for audio. A snapshot that is older than the last one counts for nothing, so that no status goes back.
 func (p *Poller[M]) publish(m *meeting[M], s Snapshot[M]) bool {
 	order := s.Updated.Compare(m.last.Updated)
-	if order < 0 || order == 0 && s.SentAt.Before(m.last.SentAt) {
+	if order < 0 || order == 0 && s.Sent.Number < m.last.Sent.Number {
 		return false
 	}
 	m.last, m.trouble = s, nil
 	m.patient = 0
 	if s.Idle && !slices.ContainsFunc(m.subs, func(x *Subscription[M]) bool { return !x.patient }) {
-		m.patient = s.SentAt.Sub(s.Created) / 30
+		m.patient = s.Sent.At.Sub(s.Created) / 30
 	}
 	for _, sub := range m.subs {
 		sub.news(Update[M]{Snapshot: s})
@@ -369,10 +390,12 @@ func (p *Poller[M]) publish(m *meeting[M], s Snapshot[M]) bool {
 	return true
 }
 
-// Record takes a response to the user's own request about one meeting. It counts as a poll.
-func (p *Poller[M]) Record(s Snapshot[M]) {
+// Record records a response to the user's own request about one meeting. It counts as a poll. sent comes from Sending, called
+// before the request was sent.
+func (p *Poller[M]) Record(s Snapshot[M], sent Sent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	s.Sent = sent
 	p.got(p.meeting(s.ID), s)
 }
 
@@ -382,6 +405,6 @@ func (p *Poller[M]) Ask(id string, atOnce bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.meeting(id)
-	p.plan.ask(&m.watch, p.now(), atOnce && (m.last.ID == "" || m.last.Idle))
+	p.plan.ask(&m.watch, p.now(), p.sending().Number, atOnce && (m.last.ID == "" || m.last.Idle))
 	p.run()
 }

@@ -150,7 +150,7 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 		{name: "at once after an upload", do: func(p *Poller[int]) { p.Ask("m", true) }, want: []int{0, 10, 40, 70}},
 		{name: "not early to confirm a page", do: func(p *Poller[int]) { p.Ask("m", false) }, want: []int{0, 30, 60, 90}},
 		{name: "later after the user's own poll", do: func(p *Poller[int]) {
-			p.Record(Snapshot[int]{ID: "m", SentAt: time.Now()})
+			p.Record(Snapshot[int]{ID: "m"}, p.Sending())
 		}, want: []int{0, 40, 70}},
 		{name: "rarely without audio", service: &scripted{age: 35 * time.Minute}, patient: true, want: []int{0, 70}},
 		{name: "as often as ever with audio", service: &scripted{age: 35 * time.Minute, audio: true}, patient: true, want: []int{0, 30, 60, 90}},
@@ -187,8 +187,9 @@ func TestPoller_DropsASnapshotOlderThanTheLast(t *testing.T) {
 		s := &scripted{began: time.Now()}
 		p := newPoller(s)
 		now := time.Now()
-		p.Record(Snapshot[int]{ID: "m", Meeting: 2, Updated: now, SentAt: now})
-		p.Record(Snapshot[int]{ID: "m", Meeting: 1, Updated: now.Add(-time.Second), SentAt: now})
+		sent := p.Sending()
+		p.Record(Snapshot[int]{ID: "m", Meeting: 2, Updated: now}, sent)
+		p.Record(Snapshot[int]{ID: "m", Meeting: 1, Updated: now.Add(-time.Second)}, sent)
 		sub := p.Subscribe("m", false)
 		require.Equal(t, 2, (<-sub.C()).Snapshot.Meeting)
 		require.NoError(t, sub.Cancel())

@@ -77,7 +77,6 @@ func (p *process) Get(ctx context.Context, id string, send func() bool) (Snapsho
 		return Snapshot[int]{}, f
 	}
 	p.shown(p.number, m)
-	shown.SentAt = sentAt
 	return shown, nil
 }
 
@@ -92,9 +91,7 @@ func (p *process) Page(ctx context.Context, cursor string, send func() bool) ([]
 	}
 	shown := make([]Snapshot[int], 0, len(page))
 	for _, m := range page {
-		s := m.snapshot(at)
-		s.Page, s.SentAt = true, sentAt
-		shown = append(shown, s)
+		shown = append(shown, m.snapshot(at))
 	}
 	p.shown(p.number, page...)
 	return shown, next, nil
