@@ -3,7 +3,6 @@ package minutes
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -54,20 +53,20 @@ func NewFromEnv(opts ...Option) (*Client, error) {
 // newClient is New with names for its parameters, which errors show.
 func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Client, error) {
 	base, err := parseBaseURL(baseName, baseURL)
-	if err = cmp.Or(err, checkAPIKey(keyName, apiKey)); err != nil {
+	err = cmp.Or(err, checkAPIKey(keyName, apiKey))
+	if err != nil {
 		return nil, err
 	}
-	c := defaults()
+	set := defaultSettings()
 	for _, opt := range opts {
 		if opt.apply == nil {
 			return nil, &ParamError{Param: "opts", Reason: "contains an Option that no With function returned"}
 		}
-		if err := opt.apply(c); err != nil {
+		if err := opt.apply(set); err != nil {
 			return nil, err
 		}
 	}
-	c.ready(base, apiKey)
-	s := service{c}
+	s := service{newCore(base, apiKey, *set)}
 	return &Client{
 		Meetings:   &MeetingsService{s},
 		Members:    &MembersService{s},
@@ -91,9 +90,11 @@ func parseBaseURL(name, base string) (*url.URL, error) {
 		checkThat(name, u.Scheme == "https" || u.Scheme == "http",
 			"must be an absolute URL that begins with https:// (is it the API key?)"),
 		checkThat(name, u.Hostname() != "", "has no host"),
-		checkThat(name, u.User == nil && !strings.ContainsAny(base, "?#"), "must not contain credentials, a query or a fragment"),
+		checkThat(name, u.User == nil && !strings.ContainsAny(base, "?#"),
+			"must not contain credentials, a query or a fragment"),
 		checkThat(name, err == nil && port > 0, "has an invalid port"),
-		checkThat(name, u.Scheme == "https" || isLoopback(u.Hostname()), "must use https, because the host is not loopback"),
+		checkThat(name, u.Scheme == "https" || isLoopback(u.Hostname()),
+			"must use https, because the host is not loopback"),
 		checkThat(name, u.Path != "/v1", "must not end with /v1, because the Client adds it"),
 	)
 }
@@ -109,86 +110,91 @@ func checkAPIKey(name, key string) error {
 	return cmp.Or(
 		checkThat(name, key != "", "must not be empty"),
 		checkThat(name, !strings.Contains(key, "://"), "is a URL (is it the base URL?)"),
-		checkThat(name, printable, "must be printable ASCII without white space, as issued and without the word Bearer"),
+		checkThat(name, printable,
+			"must be printable ASCII without white space, as issued and without the word Bearer"),
 	)
 }
 
 // service is embedded in all services of a Client.
 type service struct{ core *core }
 
-// core is shared by the services of a Client. After New, it never changes.
+// core is what the services of a Client share. After New, it never changes.
 type core struct {
-	rest.Config                   // of api
-	storage     http.RoundTripper // for uploads; nil until ready, if they use the transport for API calls
-	routes      route.Routes
-	log         *slog.Logger
-	observers   []func(context.Context, Attempt)
-	uploads     UploadTimeouts
-	slots       chan struct{}
+	settings
+	base *url.URL
+	key  rest.Secret
+	mask rest.Mask // removes the API key from texts that come from outside
 
 	api             *rest.Client
 	storageThrottle *rest.Throttle         // holds back all uploads after a 429 or 503 from storage
 	poller          *poll.Poller[*Meeting] // shared by all waits
-	fetches         chan struct{}          // a token for each request for minutes or a transcript that is under way
+	uploadSlots     chan struct{}          // holds a token for each upload under way
+	fetchSlots      chan struct{}          // holds a token for each request for minutes or a transcript under way
 }
 
-// ready prepares a core for requests, after the options have set the fields.
-func (c *core) ready(base *url.URL, apiKey string) {
-	c.Base, c.Key, c.Mask = base, rest.NewSecret(apiKey), rest.NewMask(apiKey)
-	c.storageThrottle = rest.NewThrottle(rate.NewLimiter(rate.Inf, 0))
-	c.storage = cmp.Or(c.storage, rest.StorageTransport(c.Transport))
-	c.Transport = rest.APITransport(c.Transport)
-	if len(c.observers) > 0 {
-		c.Observe = c.observeRequest
+func newCore(base *url.URL, apiKey string, set settings) *core {
+	if set.storageTransport == nil {
+		set.storageTransport = rest.StorageTransport(set.transport)
+	}
+	c := &core{
+		settings:        set,
+		base:            base,
+		key:             rest.NewSecret(apiKey),
+		mask:            rest.NewMask(apiKey),
+		storageThrottle: rest.NewThrottle(rate.NewLimiter(rate.Inf, 0)),
+		uploadSlots:     make(chan struct{}, set.uploadConcurrency),
+		fetchSlots:      make(chan struct{}, 8),
 	}
 	c.poller = poll.New(polled{c}, c.logTrouble)
-	c.fetches = make(chan struct{}, 8)
-	c.api = rest.New(c.Config)
-}
-
-// do runs one operation, and returns what the response says.
-func do[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*T, error) {
-	out, _, err := doResponse[T](ctx, c, op, in)
-	return out, err
-}
-
-// doResponse is do, and also returns the response.
-func doResponse[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*T, *rest.Response, error) {
-	sent := c.poller.Sending()
-	out := new(T)
-	resp, err := c.request(ctx, op, in, out)
-	if err != nil {
-		return nil, nil, err
+	cfg := rest.Config{
+		Base:       base,
+		Key:        c.key,
+		Mask:       c.mask,
+		UserAgent:  set.userAgent,
+		Transport:  rest.APITransport(set.transport),
+		Timeout:    set.attemptTimeout,
+		MaxRetries: set.maxRetries,
+		Throttle:   rest.NewThrottle(set.rateLimit),
 	}
-	if m, ok := any(out).(*Meeting); ok && !in.Background { // the poller records its own polls
-		c.record(m, sent)
+	if len(set.observers) > 0 {
+		cfg.Observe = c.observeRequest
+	}
+	c.api = rest.New(cfg)
+	return c
+}
+
+// call makes the request of one operation, and returns what the response says. The response itself is
+// there even with an error, unless the request could not be sent as the caller means it.
+func call[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*T, *rest.Response, error) {
+	out := new(T)
+	resp, err := c.call(ctx, op, in, out)
+	if err != nil {
+		return nil, resp, err
 	}
 	return out, resp, nil
 }
 
-// request calls send with the route of an operation from the table. It returns a *ParamError if the
-// request cannot be sent unchanged.
-func (c *core) request(ctx context.Context, op Operation, in rest.Request, out any) (*rest.Response, error) {
-	row := c.routes.Of(string(op))
-	before, after, hasID := strings.Cut(row.Path, route.Param)
-	if hasID {
-		if err := c.checkID("id", in.ID); err != nil {
-			return nil, err
-		}
-	}
-	in.Operation, in.Method, in.Path = row.Operation, row.Method, before+url.PathEscape(in.ID)+after
-	in.Repeatable = in.Repeatable || row.Repeatable
-	return c.send(ctx, in, out)
-}
-
-// send makes one request, and decodes the response into out unless out is nil. Once ctx is checked, it
-// returns an *Error unless the response is a whole 2xx that can be decoded, and the response even then.
-func (c *core) send(ctx context.Context, in rest.Request, out any) (*rest.Response, error) {
+// call is call for any out: it decodes the response into out unless out is nil. The route is that of
+// the table, except for OpDo, whose request brings its own. The error is an *Error unless the response is
+// a whole 2xx that can be decoded, or a *ParamError for a nil ctx or an unusable id.
+func (c *core) call(ctx context.Context, op Operation, in rest.Request, out any) (*rest.Response, error) {
 	if err := checkGiven("ctx", ctx != nil); err != nil {
 		return nil, err
 	}
+	in.Operation = string(op)
+	if row := c.routes.Of(in.Operation); row != nil {
+		before, after, hasID := strings.Cut(row.Path, route.Param)
+		if hasID {
+			if err := c.checkID("id", in.ID); err != nil {
+				return nil, err
+			}
+		}
+		in.Method = row.Method
+		in.Path = before + url.PathEscape(in.ID) + after
+		in.Repeatable = in.Repeatable || row.Repeatable
+	}
 	in.Header, _ = ctx.Value(headerKey{}).(http.Header)
-	resp, err := c.api.Do(ctx, in)
+	resp, err := c.api.Call(ctx, in)
 	if to, ok := ctx.Value(responseKey{}).(*Response); ok && to != nil && resp.Status != 0 {
 		*to = c.response(resp)
 	}
@@ -220,7 +226,7 @@ func (c *core) checkID(param, id string) error {
 		return &ParamError{Param: param, Reason: "is a relative path, not an id"}
 	case strings.ContainsFunc(id, unicode.IsControl):
 		return &ParamError{Param: param, Reason: "contains a control character"}
-	case c.Mask.Text(id) != id:
+	case c.mask.Text(id) != id:
 		return &ParamError{Param: param, Reason: "contains the API key"}
 	}
 	return nil
@@ -230,7 +236,8 @@ func (c *core) checkID(param, id string) error {
 func pathProblem(escaped string) string {
 	u, err := url.Parse(escaped)
 	switch {
-	case err != nil || !strings.HasPrefix(escaped, "/") || u.EscapedPath() != escaped || strings.ContainsFunc(u.Path, unicode.IsControl):
+	case err != nil || !strings.HasPrefix(escaped, "/"),
+		u.EscapedPath() != escaped || strings.ContainsFunc(u.Path, unicode.IsControl):
 		return "must begin with a slash, be escaped, and not contain a query, a fragment or a control character"
 	case path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/"):
 		return "must not contain empty or relative segments"

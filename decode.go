@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // maxText limits the bytes of minutes or of a transcript.
@@ -17,8 +19,8 @@ const maxText = 8 << 20
 // decode decodes a 2xx response into out, unless out is nil. Required fields are checked, too, unless
 // out is a caller's type; see Client.Do.
 func (c *core) decode(resp *rest.Response, out any) error {
-	if resp.Limit > 0 {
-		return c.requestError(resp, fmt.Sprintf("the response is longer than %d bytes", resp.Limit))
+	if resp.CutAt > 0 {
+		return c.requestError(resp, fmt.Sprintf("the response is longer than %d bytes", resp.CutAt))
 	}
 	if out == nil {
 		return nil
@@ -27,12 +29,9 @@ func (c *core) decode(resp *rest.Response, out any) error {
 		return c.requestError(resp, "the response does not match the API reference: "+c.describeBody(resp, err))
 	}
 	if v, ok := out.(required); ok && resp.Request.Operation != string(OpDo) {
-		if field := v.missing(received{resp.Body, c.Mask}); field != "" {
+		if field := v.missing(received{resp.Body, c.mask}); field != "" {
 			return c.requestError(resp, "the response lacks "+field)
 		}
-	}
-	if m, ok := out.(*Meeting); ok && resp.Request.ID != "" && m.ID != resp.Request.ID {
-		return c.requestError(resp, "the response is about another meeting")
 	}
 	return nil
 }
@@ -87,5 +86,66 @@ func (c *core) describeBody(resp *rest.Response, err error) string {
 	if isJSON || len(body) == 0 || bytes.ContainsAny(body[:1], `{["`) {
 		return fmt.Sprintf("invalid JSON (%d bytes)", len(resp.Body))
 	}
-	return c.Mask.Page(c.Base.Host, resp.Header, body)
+	return c.mask.Page(c.base.Host, resp.Header, body)
+}
+
+// newError returns the error of a request whose response is missing, incomplete or not a 2xx. err is
+// that of internal/rest, or nil.
+func (c *core) newError(r *rest.Response, err error) *Error {
+	e := c.requestError(r, "")
+	e.RetryAfter = r.RetryAfter
+	e.Err = err
+	if r.Status != 0 && r.Status/100 != 2 { // an incomplete 2xx has no envelope
+		c.readEnvelope(e, r)
+	}
+	if row := route.Table.Of(r.Request.Operation); row != nil && e.Code == ErrInsufficientScope {
+		e.Scope = Scope(row.Scope)
+	}
+	if errors.Is(err, rest.ErrPaused) {
+		e.Code = cmp.Or(e.Code, ErrRateLimited)
+	}
+	return e
+}
+
+// readEnvelope sets the fields of e from a response that is not 2xx.
+func (c *core) readEnvelope(e *Error, r *rest.Response) {
+	var env struct { // the body of every error response (section 7)
+		Error struct {
+			Code      ErrorCode      `json:"code"`
+			Message   string         `json:"message"`
+			RequestID string         `json:"request_id"`
+			Details   map[string]any `json:"details"`
+		} `json:"error"`
+	}
+	err := json.Unmarshal(c.mask.Bytes(r.Body), &env)
+	switch {
+	case env.Error.Code != "": // json.Unmarshal may have failed at another field
+		e.Code = env.Error.Code
+		e.Message = env.Error.Message
+		e.Details = env.Error.Details
+	case r.Status/100 == 3:
+		e.Message = c.mask.Redirect(c.base.Host, r.Header)
+	case r.Status == http.StatusTooManyRequests:
+		e.Code = ErrRateLimited
+		e.Message = "too many requests"
+	case len(r.Body) == 0:
+		e.Message = cmp.Or(http.StatusText(r.Status), "the response is empty")
+	default:
+		e.Message = "the response is not the service's error envelope"
+		if err != nil {
+			e.Message += ": " + c.describeBody(r, err)
+		}
+		if r.Status == http.StatusNotFound {
+			e.Message += "; check the base URL"
+		}
+	}
+	e.RequestID = cmp.Or(env.Error.RequestID, e.RequestID)
+}
+
+// requestError returns an error that names the request. Its RequestID is from the header.
+func (c *core) requestError(r *rest.Response, problem string) *Error {
+	return &Error{
+		StatusCode: r.Status, Message: c.mask.Text(problem), RequestID: c.mask.Text(r.Header.Get("X-Request-Id")),
+		Operation: Operation(r.Request.Operation), Method: r.Request.Method, Path: c.mask.Text(r.Request.Path),
+	}
 }

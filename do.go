@@ -40,7 +40,7 @@ func (r Response) Format(f fmt.State, _ rune) {
 
 // response returns a copy of r for the caller.
 func (c *core) response(r *rest.Response) Response {
-	return Response{r.Status, c.Mask.Header(r.Header), bytes.Clone(r.Body)}
+	return Response{r.Status, c.mask.Header(r.Header), bytes.Clone(r.Body)}
 }
 
 type responseKey struct{}
@@ -84,7 +84,9 @@ func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) 
 	}
 	core := c.Meetings.core
 	in := rest.Request{
-		Operation: string(OpDo), Method: r.Method, Path: r.Path, Query: r.Query,
+		Method:     r.Method,
+		Path:       r.Path,
+		Query:      r.Query,
 		Repeatable: r.Method == http.MethodGet || r.Idempotent,
 	}
 	if r.Body != nil {
@@ -94,7 +96,7 @@ func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) 
 		}
 		in.Body = json.RawMessage(body)
 	}
-	resp, err := core.send(ContextWithHeader(ctx, r.Header), in, out)
+	resp, err := core.call(ContextWithHeader(ctx, r.Header), OpDo, in, out)
 	if err != nil {
 		return nil, err
 	}

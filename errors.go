@@ -3,7 +3,6 @@ package minutes
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -12,8 +11,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
@@ -301,10 +300,10 @@ func Retryable(err error) bool {
 	if e, ok := errors.AsType[*Error](err); ok { // it decides even inside a *StorageError, because it is newer
 		noResponse := e.StatusCode == 0 && e.Code == ""
 		if noResponse || e.StatusCode/100 == 2 || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500 {
-			return !rest.Permanent(e.Err)
+			return !rest.Misconfigured(e.Err)
 		}
 	} else if e, ok := errors.AsType[*StorageError](err); ok && storage.Retryable(e.StatusCode, e.Code, e.Message) {
-		return !rest.Permanent(e.Err)
+		return !rest.Misconfigured(e.Err)
 	}
 	return slices.ContainsFunc([]error{ErrNoAudio, context.DeadlineExceeded, ErrRateLimited, ErrMinutesNotReady, ErrTranscriptNotReady},
 		func(target error) bool { return errors.Is(err, target) })
@@ -334,59 +333,26 @@ func KeyRejected(err error) bool {
 	}, e.Code))
 }
 
-// newError returns the error of a request whose response is missing, incomplete or not a 2xx. err is
-// that of internal/rest, or nil.
-func (c *core) newError(r *rest.Response, err error) *Error {
-	e := c.requestError(r, "")
-	e.RetryAfter, e.Err = r.RetryAfter, err
-	if r.Status != 0 && r.Status/100 != 2 { // an incomplete 2xx has no envelope
-		c.readEnvelope(e, r)
+// failureOf returns what an error means to a wait. An *Error without a Code is not the service's: the
+// response was lost, invalid, or a proxy's.
+func failureOf(err error) *poll.Failure {
+	f := &poll.Failure{Err: err, Kind: poll.Rejected}
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return f
 	}
-	if row := route.Table.Of(r.Request.Operation); row != nil && e.Code == ErrInsufficientScope {
-		e.Scope = Scope(row.Scope)
-	}
-	if errors.Is(err, rest.ErrPaused) {
-		e.Code = cmp.Or(e.Code, ErrRateLimited)
-	}
-	return e
-}
-
-// readEnvelope sets the fields of e from a response that is not 2xx.
-func (c *core) readEnvelope(e *Error, r *rest.Response) {
-	var env struct { // the body of every error response (section 7)
-		Error struct {
-			Code      ErrorCode      `json:"code"`
-			Message   string         `json:"message"`
-			RequestID string         `json:"request_id"`
-			Details   map[string]any `json:"details"`
-		} `json:"error"`
-	}
-	err := json.Unmarshal([]byte(c.Mask.Text(string(r.Body))), &env)
+	f.RetryAfter = e.RetryAfter
 	switch {
-	case env.Error.Code != "": // json.Unmarshal may have failed at another field
-		e.Code, e.Message, e.Details = env.Error.Code, env.Error.Message, env.Error.Details
-	case r.Status/100 == 3:
-		e.Message = c.Mask.Redirect(c.Base.Host, r.Header)
-	case r.Status == http.StatusTooManyRequests:
-		e.Code, e.Message = ErrRateLimited, "too many requests"
-	case len(r.Body) == 0:
-		e.Message = cmp.Or(http.StatusText(r.Status), "the response is empty")
-	default:
-		e.Message = "the response is not the service's error envelope"
-		if err != nil {
-			e.Message += ": " + c.describeBody(r, err)
-		}
-		if r.Status == http.StatusNotFound {
-			e.Message += "; check the base URL"
-		}
+	case rest.Misconfigured(e.Err): // an untrusted certificate, whatever an earlier attempt got
+		f.Kind = poll.Foreign
+	case errors.Is(err, ErrRateLimited):
+		f.Kind = poll.RateLimited
+	case e.Code != "" && KeyRejected(err):
+		f.Kind = poll.KeyRejected
+	case Retryable(err) && (e.StatusCode/100 != 2 || e.Err != nil): // a 2xx that broke off is a lost connection
+		f.Kind = poll.Transient
+	case e.Code == "":
+		f.Kind = poll.Foreign
 	}
-	e.RequestID = cmp.Or(env.Error.RequestID, e.RequestID)
-}
-
-// requestError returns an error that names the request. Its RequestID is from the header.
-func (c *core) requestError(r *rest.Response, problem string) *Error {
-	return &Error{
-		StatusCode: r.Status, Message: c.Mask.Text(problem), RequestID: c.Mask.Text(r.Header.Get("X-Request-Id")),
-		Operation: Operation(r.Request.Operation), Method: r.Request.Method, Path: c.Mask.Text(r.Request.Path),
-	}
+	return f
 }

@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -310,7 +311,7 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 		return nil, false, err
 	}
 	in := rest.Request{Body: params, Repeatable: params.ExternalID != ""}
-	m, resp, err := doResponse[Meeting](ctx, s.core, OpMeetingsCreate, in)
+	m, resp, err := s.core.callMeeting(ctx, OpMeetingsCreate, in)
 	return m, err == nil && resp.Status == http.StatusCreated, err
 }
 
@@ -320,7 +321,8 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 //
 // Errors: [ErrNotFound].
 func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {
-	return do[Meeting](ctx, s.core, OpMeetingsGet, rest.Request{ID: id})
+	m, _, err := s.core.callMeeting(ctx, OpMeetingsGet, rest.Request{ID: id})
+	return m, err
 }
 
 // List returns one page of meetings, newest first, and needs the scope meetings:read. params may be nil. To
@@ -329,7 +331,51 @@ func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) 
 // Errors: [ErrInvalidRequest] (filters that exclude each other), [ErrInvalidLimit], [ErrInvalidCursor],
 // [ErrInvalidDate], [ErrInvalidDateRange].
 func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
-	return do[MeetingPage](ctx, s.core, OpMeetingsList, rest.Request{Query: params})
+	page, _, err := call[MeetingPage](ctx, s.core, OpMeetingsList, rest.Request{Query: params})
+	return page, err
+}
+
+// largestPage is the largest Limit that the service allows (section 8).
+const largestPage = 50
+
+// All yields all meetings that params select, newest first, and needs the scope meetings:read. It requests
+// each page only when the loop needs it. If params.Limit is 0, pages have up to 50 meetings, because that
+// costs the fewest requests. params may be nil, and if it has a Cursor, All starts there.
+//
+// Errors: those of [MeetingsService.List], and an *[Error] if the service repeats a cursor, since the loop
+// would never end. An error comes with a nil meeting, and ends the loop.
+func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) iter.Seq2[*Meeting, error] {
+	first := *cmp.Or(params, new(MeetingListParams))
+	if first.Limit == 0 && first.ExternalID == "" { // ExternalID excludes the other filters
+		first.Limit = largestPage
+	}
+	return func(yield func(*Meeting, error) bool) {
+		next := first // a caller may range over the sequence again
+		seen := map[string]bool{next.Cursor: true}
+		var body bytes.Buffer // of one page after the other, because a body takes as much memory as its meetings
+		for {
+			page, resp, err := call[MeetingPage](ctx, s.core, OpMeetingsList, rest.Request{Query: &next, Buffer: &body})
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, m := range page.Meetings {
+				if !yield(m, nil) {
+					return
+				}
+			}
+			// A page before the last one may be short or empty, so only the cursor counts.
+			if page.NextCursor == "" {
+				return
+			}
+			if seen[page.NextCursor] {
+				yield(nil, s.core.requestError(resp, "the service repeated a cursor"))
+				return
+			}
+			seen[page.NextCursor] = true
+			next.Cursor = page.NextCursor
+		}
+	}
 }
 
 // FindByExternalID returns the meeting whose ExternalID is externalID, and needs the scope meetings:read.
@@ -343,7 +389,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	c := s.core
 	sent := c.poller.Sending()
 	in := rest.Request{Query: &MeetingListParams{ExternalID: externalID}}
-	page, resp, err := doResponse[MeetingPage](ctx, c, OpMeetingsList, in)
+	page, resp, err := call[MeetingPage](ctx, c, OpMeetingsList, in)
 	if err != nil {
 		return nil, err
 	}
@@ -354,7 +400,8 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 		}
 	}
 	miss := c.requestError(resp, "no visible meeting has this external id")
-	miss.StatusCode, miss.Code = 0, ErrNotFound
+	miss.StatusCode = 0
+	miss.Code = ErrNotFound
 	return nil, miss
 }
 
@@ -368,7 +415,8 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 // [ErrNotFound] (no such meeting; assumed: also no such project).
 func (s *MeetingsService) Update(ctx context.Context, id string, params *MeetingUpdateParams) (*Meeting, error) {
 	params = cmp.Or(params, new(MeetingUpdateParams))
-	return do[Meeting](ctx, s.core, OpMeetingsUpdate, rest.Request{ID: id, Body: params})
+	m, _, err := s.core.callMeeting(ctx, OpMeetingsUpdate, rest.Request{ID: id, Body: params})
+	return m, err
 }
 
 // Delete deletes a meeting and everything that belongs to it, which cannot be undone, and needs the scope
@@ -377,7 +425,7 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
-	resp, err := s.core.request(ctx, OpMeetingsDelete, rest.Request{ID: id}, nil)
+	resp, err := s.core.call(ctx, OpMeetingsDelete, rest.Request{ID: id}, nil)
 	if e, ok := errors.AsType[*Error](err); ok && e.Code == ErrNotFound && resp.MayHaveTakenEffect {
 		err = nil // an earlier attempt deleted it, and its response was lost
 	}
@@ -394,9 +442,12 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 // Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; assumed: also no such member),
 // [ErrForbidden] (assumed), [ErrParticipantsLocked].
 func (s *MeetingsService) SetParticipants(ctx context.Context, id string, memberIDs []string) (*Meeting, error) {
-	return do[Meeting](ctx, s.core, OpMeetingsSetParticipants, rest.Request{ID: id, Body: &struct {
+	var body struct {
 		MemberIDs []string `json:"participant_ids"` // never null
-	}{append([]string{}, memberIDs...)}})
+	}
+	body.MemberIDs = append([]string{}, memberIDs...)
+	m, _, err := s.core.callMeeting(ctx, OpMeetingsSetParticipants, rest.Request{ID: id, Body: &body})
+	return m, err
 }
 
 // UploadURL requests a target for one upload, which [MeetingsService.Upload] does for you, and needs the
@@ -414,14 +465,15 @@ func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string)
 	if contentType == "" {
 		return nil, nil, &ParamError{Param: "contentType", Reason: "must not be empty"}
 	}
-	c := s.core
-	target, resp, err := doResponse[UploadTarget](ctx, c, OpMeetingsUploadURL, rest.Request{ID: id, Body: &struct {
+	var body struct {
 		ContentType string `json:"content_type"`
-	}{contentType}})
+	}
+	body.ContentType = contentType
+	target, resp, err := call[UploadTarget](ctx, s.core, OpMeetingsUploadURL, rest.Request{ID: id, Body: &body})
 	if err != nil {
 		return nil, nil, err
 	}
-	c.poller.Ask(id, true)
+	s.core.poller.Ask(id, true)
 	target.Method = cmp.Or(target.Method, http.MethodPut) // the default of the API reference
 	return target, resp, nil
 }
@@ -430,9 +482,13 @@ func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string)
 //
 // Errors: [ErrMinutesNotReady], [ErrInvalidRequest] (unknown format), [ErrNotFound].
 func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {
-	return do[Minutes](ctx, s.core, OpMeetingsMinutes, rest.Request{ID: id, MaxBody: maxText, Query: &struct {
+	var query struct {
 		Format Format `url:"format,omitempty"`
-	}{format}})
+	}
+	query.Format = format
+	in := rest.Request{ID: id, Query: &query, MaxBody: maxText}
+	m, _, err := call[Minutes](ctx, s.core, OpMeetingsMinutes, in)
+	return m, err
 }
 
 // Transcript returns what the participants said. The labels in it only distinguish the speakers, whose names
@@ -440,7 +496,24 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 //
 // Errors: [ErrTranscriptNotReady], [ErrNotFound] (no such meeting, or the assumed path is wrong).
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (*Transcript, error) {
-	return do[Transcript](ctx, s.core, OpMeetingsTranscript, rest.Request{ID: id, MaxBody: maxText})
+	t, _, err := call[Transcript](ctx, s.core, OpMeetingsTranscript, rest.Request{ID: id, MaxBody: maxText})
+	return t, err
+}
+
+// callMeeting is call for an operation whose response is one meeting. Any such response to the user's own
+// call counts as a poll, so callMeeting records it with the poller, which records its own polls itself.
+func (c *core) callMeeting(ctx context.Context, op Operation, in rest.Request) (*Meeting, *rest.Response, error) {
+	sent := c.poller.Sending()
+	m, resp, err := call[Meeting](ctx, c, op, in)
+	switch {
+	case err != nil:
+		return nil, resp, err
+	case in.ID != "" && m.ID != in.ID:
+		return nil, resp, c.requestError(resp, "the response is about another meeting")
+	case !in.Background:
+		c.record(m, sent)
+	}
+	return m, resp, nil
 }
 
 // clone returns a deep copy, so that callers never share a Meeting.

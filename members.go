@@ -50,7 +50,7 @@ type memberList struct {
 
 // List returns the organisation's human members, without integrations, and needs the scope employees:read.
 func (s *MembersService) List(ctx context.Context) ([]*Member, error) {
-	list, err := do[memberList](ctx, s.core, OpMembersList, rest.Request{})
+	list, _, err := call[memberList](ctx, s.core, OpMembersList, rest.Request{})
 	return cmp.Or(list, new(memberList)).Members, err
 }
 
@@ -64,7 +64,8 @@ func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams)
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, err
 	}
-	return do[Member](ctx, s.core, OpMembersCreate, rest.Request{Body: params})
+	m, _, err := call[Member](ctx, s.core, OpMembersCreate, rest.Request{Body: params})
+	return m, err
 }
 
 func (v *Member) missing(received) string { return lacks("id", v == nil || v.ID == "") }

@@ -68,14 +68,15 @@ func infoOf(a *rest.Attempt) AttemptInfo {
 // observeRequest reports an attempt of an API call.
 func (c *core) observeRequest(ctx context.Context, a rest.Attempt) {
 	e := Attempt{
-		AttemptInfo: infoOf(&a), Method: a.Request.Method, URL: c.Mask.Text(c.Base.String() + a.Request.Path),
+		AttemptInfo: infoOf(&a), Method: a.Request.Method, URL: c.mask.Text(c.base.String() + a.Request.Path),
 		StatusCode: a.Status, Err: a.Err, Duration: a.Took, WillRetry: a.WillRetry, RetryIn: a.RetryIn, Pause: a.Pause,
 	}
 	if a.Response == nil {
 		e.StatusCode = 0
 	} else if a.Status/100 != 2 {
 		failure := c.newError(a.Response, nil)
-		e.Code, e.RequestID = failure.Code, failure.RequestID
+		e.Code = failure.Code
+		e.RequestID = failure.RequestID
 	}
 	c.observe(ctx, e)
 }

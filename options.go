@@ -19,27 +19,41 @@ import (
 const version = "0.1.0" // of this package
 
 // Option changes a setting of a new Client. The functions that begin with With return Options.
-type Option struct{ apply func(*core) error }
+type Option struct{ apply func(*settings) error }
 
-// defaults returns a core with the default settings. The limiter only slows runaway loops down.
-func defaults() *core {
-	return &core{
-		Config: rest.Config{
-			UserAgent: "minutes-go/" + version, Timeout: 30 * time.Second, MaxRetries: 4,
-			Throttle: rest.NewThrottle(rate.NewLimiter(100, 100)), // requests a second, and in a burst
-		},
-		routes:  slices.Clone(route.Table),
-		log:     slog.New(slog.DiscardHandler),
-		uploads: UploadTimeouts{Stall: time.Minute, Response: 5 * time.Minute}, // some proxies scan the recording first
-		slots:   make(chan struct{}, 4),
+// settings are what the options of a Client change.
+type settings struct {
+	transport         http.RoundTripper // of API requests; nil: the default
+	attemptTimeout    time.Duration     // of one attempt at an API request
+	storageTransport  http.RoundTripper // of uploads; nil: like transport, but over HTTP/1.1
+	uploadTimeouts    UploadTimeouts
+	uploadConcurrency int
+	maxRetries        int
+	rateLimit         *rate.Limiter
+	userAgent         string
+	routes            route.Routes
+	log               *slog.Logger
+	observers         []func(context.Context, Attempt)
+}
+
+func defaultSettings() *settings {
+	return &settings{
+		attemptTimeout:    30 * time.Second,
+		uploadTimeouts:    UploadTimeouts{Stall: time.Minute, Response: 5 * time.Minute}, // some proxies scan first
+		uploadConcurrency: 4,
+		maxRetries:        4,
+		rateLimit:         rate.NewLimiter(100, 100), // only slows runaway loops down
+		userAgent:         "minutes-go/" + version,
+		routes:            slices.Clone(route.Table),
+		log:               slog.New(slog.DiscardHandler),
 	}
 }
 
 // option returns an Option that calls set if ok, and otherwise makes New fail.
-func option(name string, ok bool, reason string, set func(*core)) Option {
-	return Option{func(c *core) error {
+func option(name string, ok bool, reason string, set func(*settings)) Option {
+	return Option{func(s *settings) error {
 		if ok {
-			set(c)
+			set(s)
 		}
 		return checkThat(name, ok, reason)
 	}}
@@ -62,8 +76,9 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 // [http.ProxyFromEnvironment] finds them.
 func WithHTTPClient(hc *http.Client) Option {
 	ok := hc != nil && hc.Timeout >= 0
-	return option("WithHTTPClient", ok, "must not be nil or have a negative Timeout", func(c *core) {
-		c.Transport, c.Timeout = hc.Transport, cmp.Or(hc.Timeout, defaults().Timeout)
+	return option("WithHTTPClient", ok, "must not be nil or have a negative Timeout", func(s *settings) {
+		s.transport = hc.Transport
+		s.attemptTimeout = cmp.Or(hc.Timeout, defaultSettings().attemptTimeout)
 	})
 }
 
@@ -71,7 +86,7 @@ func WithHTTPClient(hc *http.Client) Option {
 // or with the default transport if hc.Transport is nil. The Client also ignores hc.Timeout.
 func WithStorageHTTPClient(hc *http.Client) Option {
 	return option("WithStorageHTTPClient", hc != nil, "must not be nil",
-		func(c *core) { c.storage = rest.StorageTransport(hc.Transport) })
+		func(s *settings) { s.storageTransport = rest.StorageTransport(hc.Transport) })
 }
 
 // WithObserver calls observe after each attempt, with the context of the call. Attempts that waits share
@@ -80,7 +95,7 @@ func WithStorageHTTPClient(hc *http.Client) Option {
 // may use the Client. If you add several observers, the Client calls all of them in order.
 func WithObserver(observe func(context.Context, Attempt)) Option {
 	return option("WithObserver", observe != nil, "must not be nil",
-		func(c *core) { c.observers = append(c.observers, observe) })
+		func(s *settings) { s.observers = append(s.observers, observe) })
 }
 
 // WithLogger logs to l, without secrets:
@@ -90,15 +105,17 @@ func WithObserver(observe func(context.Context, Attempt)) Option {
 //   - at warn level, when the requests of waits begin to fail, with the error, and once when they work
 //     again.
 func WithLogger(l *slog.Logger) Option {
-	return option("WithLogger", l != nil, "must not be nil",
-		func(c *core) { c.log, c.observers = l, append(c.observers, logAttempts(l)) })
+	return option("WithLogger", l != nil, "must not be nil", func(s *settings) {
+		s.log = l
+		s.observers = append(s.observers, logAttempts(l))
+	})
 }
 
 // WithUserAgent puts product, such as "myapp/1.2", before this package's name in User-Agent.
 func WithUserAgent(product string) Option {
 	ok := product != "" && strings.TrimSpace(product) == product && !strings.ContainsFunc(product, notPrintableASCII)
 	return option("WithUserAgent", ok, "must be printable ASCII, not empty, and without white space around it",
-		func(c *core) { c.UserAgent = product + " minutes-go/" + version })
+		func(s *settings) { s.userAgent = product + " minutes-go/" + version })
 }
 
 // WithMaxRetries limits the retries of a request to n, after its first attempt. The default is 4, and 0
@@ -117,14 +134,14 @@ func WithUserAgent(product string) Option {
 // after the context's deadline, the call returns its error at once. The function [RetryAfter] then says how
 // long to wait. [Client.Do] and [MeetingsService.Upload] have further rules.
 func WithMaxRetries(n int) Option {
-	return option("WithMaxRetries", n >= 0, "must not be negative", func(c *core) { c.MaxRetries = n })
+	return option("WithMaxRetries", n >= 0, "must not be negative", func(s *settings) { s.maxRetries = n })
 }
 
 // WithUploadConcurrency sets the number of upload slots to n, 1 or more (default 4). Each upload needs a
 // slot, whether Upload, Process, Resume or ProcessAll makes it. If no slot is free, an upload waits for one
 // before it opens its [Source], so waiting uploads hold no files open.
 func WithUploadConcurrency(n int) Option {
-	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(c *core) { c.slots = make(chan struct{}, n) })
+	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(s *settings) { s.uploadConcurrency = n })
 }
 
 // UploadTimeouts limits one attempt of an upload. A zero field selects the default.
@@ -141,8 +158,9 @@ type UploadTimeouts struct {
 // keeps an upload slot for ever. If your transport limits its connections, keep [WithUploadConcurrency]
 // within that limit, because Stall includes the wait for a connection.
 func WithUploadTimeouts(t UploadTimeouts) Option {
-	return option("WithUploadTimeouts", t.Stall >= 0 && t.Response >= 0, "must not be negative", func(c *core) {
-		c.uploads = UploadTimeouts{Stall: cmp.Or(t.Stall, c.uploads.Stall), Response: cmp.Or(t.Response, c.uploads.Response)}
+	return option("WithUploadTimeouts", t.Stall >= 0 && t.Response >= 0, "must not be negative", func(s *settings) {
+		s.uploadTimeouts.Stall = cmp.Or(t.Stall, s.uploadTimeouts.Stall)
+		s.uploadTimeouts.Response = cmp.Or(t.Response, s.uploadTimeouts.Response)
 	})
 }
 
@@ -154,7 +172,7 @@ func WithRateLimit(perSecond float64, burst int) Option {
 	ok := none || perSecond > 0 && !math.IsInf(perSecond, 0) && burst >= 1
 	limit := cmp.Or(rate.Limit(perSecond), rate.Inf)
 	return option("WithRateLimit", ok, "needs perSecond > 0 and burst >= 1, or 0 and 0 for no limit",
-		func(c *core) { c.Throttle = rest.NewThrottle(rate.NewLimiter(limit, burst)) })
+		func(s *settings) { s.rateLimit = rate.NewLimiter(limit, burst) })
 }
 
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
@@ -165,17 +183,19 @@ const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 // follows the base URL and begins with a slash; for OpMeetingsTranscript, it contains {meeting_id} once. A
 // new method does not change the retries, so a Replace that you move to POST is retried like a PUT.
 func WithRoute(op Operation, method, path string) Option {
-	return Option{func(c *core) error {
-		row := c.routes.Of(string(op))
+	return Option{func(s *settings) error {
+		row := s.routes.Of(string(op))
 		if row == nil || !row.Assumed {
 			return &ParamError{Param: "WithRoute", Reason: "op: is not an operation whose route is assumed"}
 		}
 		asMany := strings.Count(path, route.Param) == strings.Count(row.Path, route.Param)
 		problem := pathProblem(strings.ReplaceAll(path, route.Param, "x"))
-		row.Method, row.Path = method, path
+		row.Method = method
+		row.Path = path
 		return cmp.Or(
 			checkThat("WithRoute", slices.Contains(methods, method), "method: "+methodReason),
-			checkThat("WithRoute", asMany, "path: must contain "+route.Param+" once for OpMeetingsTranscript, and not for other operations"),
+			checkThat("WithRoute", asMany,
+				"path: must contain "+route.Param+" once for OpMeetingsTranscript, and not for other operations"),
 			checkThat("WithRoute", path == "/" || problem == "", "path: "+problem),
 		)
 	}}

@@ -129,7 +129,7 @@ func parallel[In any](ctx context.Context, body func(*Result, error) bool, input
 // meetings whose minutes are never ready do not stop the others.
 func fetch[T any](ctx context.Context, c *core, m *Meeting, get func(context.Context) (T, error)) (T, error) {
 	for began := time.Now(); ; {
-		out, err := inSlot(ctx, c.fetches, get)
+		out, err := inSlot(ctx, c.fetchSlots, get)
 		if err == nil {
 			return out, nil
 		}

@@ -167,7 +167,7 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			yield(nil, err)
 			return
 		}
-		room := make(chan struct{}, cap(s.core.slots)) // a token for each job before the end of its upload
+		room := make(chan struct{}, cap(s.core.uploadSlots)) // a token for each job before the end of its upload
 		inputs := func(ctx context.Context, yield func(Job) bool) error {
 			room <- struct{}{} // for the first job
 			jobs(func(job Job) bool {

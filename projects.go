@@ -29,7 +29,7 @@ type projectList struct {
 // List returns the organisation's active projects. Method, path and the scope meetings:read are assumed, so
 // you may need [WithRoute].
 func (s *ProjectsService) List(ctx context.Context) ([]*Project, error) {
-	list, err := do[projectList](ctx, s.core, OpProjectsList, rest.Request{})
+	list, _, err := call[projectList](ctx, s.core, OpProjectsList, rest.Request{})
 	return cmp.Or(list, new(projectList)).Projects, err
 }
 
@@ -47,7 +47,8 @@ func (s *ProjectsService) Create(ctx context.Context, params *ProjectCreateParam
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, err
 	}
-	return do[Project](ctx, s.core, OpProjectsCreate, rest.Request{Body: params})
+	p, _, err := call[Project](ctx, s.core, OpProjectsCreate, rest.Request{Body: params})
+	return p, err
 }
 
 func (v *Project) missing(received) string { return lacks("id", v == nil || v.ID == "") }

@@ -30,7 +30,7 @@ type templateList struct {
 // List returns the organisation's templates, whose ids MeetingCreateParams.TemplateID accepts. Method, path
 // and the scope meetings:read are assumed, so you may need [WithRoute].
 func (s *TemplatesService) List(ctx context.Context) ([]*Template, error) {
-	list, err := do[templateList](ctx, s.core, OpTemplatesList, rest.Request{})
+	list, _, err := call[templateList](ctx, s.core, OpTemplatesList, rest.Request{})
 	return cmp.Or(list, new(templateList)).Templates, err
 }
 

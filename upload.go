@@ -59,14 +59,14 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, 
 func (s *MeetingsService) withRecording(ctx context.Context, source Source, use func(Recording) error) error {
 	c := s.core
 	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
+	case c.uploadSlots <- struct{}{}:
+		defer func() { <-c.uploadSlots }()
 	case <-ctx.Done():
 		return &StorageError{Err: rest.WithCause(ctx, errors.New("waiting for an upload slot"))}
 	}
 	opening, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	rec, err := openRecording(opening, abort, source, c.uploads.Stall)
+	rec, err := openRecording(opening, abort, source, c.uploadTimeouts.Stall)
 	if err != nil {
 		return rest.WithCause(ctx, err)
 	}
@@ -92,11 +92,11 @@ type upload struct {
 // the meeting, and that their audio counts, too.
 func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, progress func(sent, total int64), shared bool) error {
 	c := s.core
-	u := &upload{MeetingsService: s, id: id, state: storage.State{MaxRetries: c.MaxRetries, Shared: shared}}
+	u := &upload{MeetingsService: s, id: id, state: storage.State{MaxRetries: c.maxRetries, Shared: shared}}
 	u.state.Deadline, _ = ctx.Deadline()
 	u.put = storage.Put{
-		Audio: rec.Audio, Size: rec.Size, ContentType: rec.ContentType, UserAgent: c.UserAgent, Progress: progress,
-		Transport: c.storage, Stall: c.uploads.Stall, Response: c.uploads.Response,
+		Audio: rec.Audio, Size: rec.Size, ContentType: rec.ContentType, UserAgent: c.userAgent, Progress: progress,
+		Transport: c.storageTransport, Stall: c.uploadTimeouts.Stall, Response: c.uploadTimeouts.Response,
 	}
 	for next := (storage.Decision{Step: storage.Renew}); next.Step != storage.Stored; next = u.attempt(ctx) {
 		err := rest.Sleep(ctx, next.Wait)
@@ -144,10 +144,10 @@ func (u *upload) newURL(ctx context.Context) error {
 	switch {
 	case err != nil || target.Hostname() == "":
 		return u.core.requestError(resp, "the response's upload_url is not a URL with a host")
-	case target.Scheme != "https" && !(target.Scheme == "http" && isLoopback(u.core.Base.Hostname()) && isLoopback(target.Hostname())):
+	case target.Scheme != "https" && !(target.Scheme == "http" && isLoopback(u.core.base.Hostname()) && isLoopback(target.Hostname())):
 		return u.core.requestError(resp, "the response's upload_url is neither https nor loopback for a loopback service")
 	}
-	u.put.URL, u.put.Mask = target, rest.NewMask(append(rest.QuerySecrets(target), u.core.Key.Reveal())...)
+	u.put.URL, u.put.Mask = target, rest.NewMask(append(rest.QuerySecrets(target), u.core.key.Reveal())...)
 	u.state.URLExpires = sentAt.Add(time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second) // min prevents an overflow
 	return nil
 }
@@ -186,7 +186,7 @@ func (u *upload) attempt(ctx context.Context) storage.Decision {
 	}
 	a := Attempt{
 		AttemptInfo: AttemptInfo{Operation: OpUpload, MeetingID: u.id, Number: number},
-		Method:      http.MethodPut, URL: c.Mask.Text(withoutQuery(u.put.URL)),
+		Method:      http.MethodPut, URL: c.mask.Text(withoutQuery(u.put.URL)),
 		StatusCode: o.StatusCode, Code: ErrorCode(o.Code), RequestID: o.RequestID, Err: o.Err,
 		Stalled: errors.Is(o.Err, storage.ErrStalled), Sent: o.Sent, Duration: o.Took,
 	}
@@ -211,7 +211,7 @@ func (u *upload) failure(ctx context.Context, err error) error {
 		MeetingID: u.id, Err: err,
 	}
 	if u.put.URL != nil { // otherwise ctx was done before
-		e.Host = u.core.Mask.Text(u.put.URL.Host)
+		e.Host = u.core.mask.Text(u.put.URL.Host)
 	}
 	return e
 }

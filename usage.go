@@ -43,5 +43,6 @@ func (u *Usage) ResetAt() (date time.Time, ok bool) {
 // Get returns the remaining credits and transcription seconds. Method, path and the scope meetings:read are
 // assumed, so you may need [WithRoute].
 func (s *UsageService) Get(ctx context.Context) (*Usage, error) {
-	return do[Usage](ctx, s.core, OpUsageGet, rest.Request{})
+	u, _, err := call[Usage](ctx, s.core, OpUsageGet, rest.Request{})
+	return u, err
 }

@@ -54,7 +54,8 @@ func (e VocabularyEntry) missing(received) string { return lacks("term", e.Term 
 // Get returns all terms with their variants. Method, path and the scope meetings:read are assumed, so you
 // may need [WithRoute].
 func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, s.core, OpVocabularyGet, rest.Request{})
+	v, _, err := call[Vocabulary](ctx, s.core, OpVocabularyGet, rest.Request{})
+	return v, err
 }
 
 // Replace replaces the whole vocabulary with terms, so an empty or nil list clears it. Method, path and the
@@ -62,9 +63,12 @@ func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 //
 // Errors: [ErrInvalidRequest], also for more than Vocabulary.MaxTerms terms (assumed).
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, s.core, OpVocabularyReplace, rest.Request{Body: &struct {
+	var body struct {
 		Terms []string `json:"terms"` // never null
-	}{append([]string{}, terms...)}})
+	}
+	body.Terms = append([]string{}, terms...)
+	v, _, err := call[Vocabulary](ctx, s.core, OpVocabularyReplace, rest.Request{Body: &body})
+	return v, err
 }
 
 // Add adds one term; for many, [VocabularyService.Replace] is quicker, because it needs only one request.
@@ -73,7 +77,10 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 //
 // Errors: [ErrInvalidRequest], also if the vocabulary is full (assumed).
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, s.core, OpVocabularyAdd, rest.Request{Body: &struct {
+	var body struct {
 		Term string `json:"term"`
-	}{term}})
+	}
+	body.Term = term
+	v, _, err := call[Vocabulary](ctx, s.core, OpVocabularyAdd, rest.Request{Body: &body})
+	return v, err
 }

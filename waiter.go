@@ -204,7 +204,7 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 			g, r := goal{WaitOptions: o}, &Result{MeetingID: id}
 			g.OnStatus = l.onStatus(o.OnStatus)
 			if err := s.core.checkID("ids", id); err != nil {
-				r.MeetingID = s.core.Mask.Text(id)
+				r.MeetingID = s.core.mask.Text(id)
 				l.yield(r, &WaitError{MeetingID: r.MeetingID, Err: err})
 				return
 			}
@@ -226,28 +226,4 @@ func (s *MeetingsService) waitAndFetch(ctx context.Context, r *Result, g goal) e
 		r.Transcript, err = fetch(ctx, s.core, m, func(ctx context.Context) (*Transcript, error) { return s.Transcript(ctx, m.ID) })
 	}
 	return err
-}
-
-// failureOf returns what an error means to a wait. An *Error without a Code is not the service's: the
-// response was lost, invalid, or a proxy's.
-func failureOf(err error) *poll.Failure {
-	f := &poll.Failure{Err: err, Kind: poll.Rejected}
-	e, ok := errors.AsType[*Error](err)
-	if !ok {
-		return f
-	}
-	f.RetryAfter = e.RetryAfter
-	switch {
-	case rest.Permanent(e.Err): // an untrusted certificate, whatever an earlier attempt got
-		f.Kind = poll.Foreign
-	case errors.Is(err, ErrRateLimited):
-		f.Kind = poll.RateLimited
-	case e.Code != "" && KeyRejected(err):
-		f.Kind = poll.KeyRejected
-	case Retryable(err) && (e.StatusCode/100 != 2 || e.Err != nil): // a 2xx that broke off is a lost connection
-		f.Kind = poll.Transient
-	case e.Code == "":
-		f.Kind = poll.Foreign
-	}
-	return f
 }

@@ -10,27 +10,37 @@ import (
 	"strings"
 )
 
-// NeverSent reports whether err proves that there was no connection, so that the server cannot have received the request.
+// NeverSent reports whether err proves that there was no connection, so that the server cannot have
+// received the request.
 func NeverSent(err error) bool {
 	op, isOp := errors.AsType[*net.OpError](err)
+	if isOp && (op.Op == "dial" || op.Op == "proxyconnect") {
+		return true
+	}
 	_, isDNS := errors.AsType[*net.DNSError](err)
 	_, isProxy := errors.AsType[*ProxyError](err)
-	return isOp && (op.Op == "dial" || op.Op == "proxyconnect") || isDNS || isProxy || Permanent(err)
+	return isDNS || isProxy || Misconfigured(err)
 }
 
-// Permanent reports whether a retry would certainly fail with the same err of a transport: the server's certificate cannot be
-// verified, the server speaks another version of TLS or none, a proxy rejected the connection with less than a 500, or the
-// caller's header is invalid.
-func Permanent(err error) bool {
+// Misconfigured reports whether the caller, the server or a proxy is set up in such a way that a retry
+// would fail, too: the server's certificate cannot be verified, the server speaks another version of TLS
+// or none, a proxy rejected the connection with less than a 500, or the caller's header is invalid. err
+// is that of a transport.
+func Misconfigured(err error) bool {
 	if err == nil {
 		return false
 	}
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
-	proxy, rejected := errors.AsType[*ProxyError](err)
-	text := err.Error() // some errors have no type
-	return untrusted || noTLS || errors.Is(err, http.ErrSchemeMismatch) || rejected && proxy.Status < "5" ||
-		strings.Contains(text, "tls: ") && strings.Contains(text, "protocol version") || strings.Contains(text, "net/http: invalid header")
+	if untrusted || noTLS || errors.Is(err, http.ErrSchemeMismatch) {
+		return true
+	}
+	if proxy, rejected := errors.AsType[*ProxyError](err); rejected && proxy.Status < "5" {
+		return true
+	}
+	text := err.Error() // these errors have no type
+	otherTLS := strings.Contains(text, "tls: ") && strings.Contains(text, "protocol version")
+	return otherTLS || strings.Contains(text, "net/http: invalid header")
 }
 
 // ProxyError reports that a proxy rejected the CONNECT request, so that there was no connection to the server.

@@ -32,7 +32,7 @@ func TestNeverSent(t *testing.T) {
 
 // TLS failures and a proxy's 4xx are permanent. A proxy's 5xx is not. None of them reached the
 // server.
-func TestPermanent_ForTLSAndProxies(t *testing.T) {
+func TestMisconfigured_ForTLSAndProxies(t *testing.T) {
 	t.Parallel()
 	status := func(status int) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
@@ -82,17 +82,17 @@ func TestPermanent_ForTLSAndProxies(t *testing.T) {
 				base = test.server
 			}
 			for _, next := range []http.RoundTripper{APITransport(test.next), StorageTransport(test.next)} {
-				_, err := newClient(next, noRetries, func(cfg *Config) { cfg.Base = base }).Do(t.Context(), create)
+				_, err := newClient(next, noRetries, func(cfg *Config) { cfg.Base = base }).Call(t.Context(), create)
 				require.ErrorContains(t, err, test.text)
-				require.Equal(t, test.want, Permanent(err), "%v", err)
+				require.Equal(t, test.want, Misconfigured(err), "%v", err)
 				require.True(t, NeverSent(err))
 			}
 		})
 	}
 	header := http.Header{"X-Trace": {"a\nb"}}
-	_, err := newClient(&http.Transport{}).Do(t.Context(), Request{Method: http.MethodGet, Path: "/", Repeatable: true, Header: header})
-	require.True(t, Permanent(err), "%v", err)
-	require.False(t, Permanent(io.EOF))
-	require.False(t, Permanent(nil))
-	require.False(t, Permanent(errors.New("unsupported protocol version")))
+	_, err := newClient(&http.Transport{}).Call(t.Context(), Request{Method: http.MethodGet, Path: "/", Repeatable: true, Header: header})
+	require.True(t, Misconfigured(err), "%v", err)
+	require.False(t, Misconfigured(io.EOF))
+	require.False(t, Misconfigured(nil))
+	require.False(t, Misconfigured(errors.New("unsupported protocol version")))
 }

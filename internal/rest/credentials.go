@@ -12,17 +12,16 @@ type credentials struct {
 
 var jsonType = []string{"application/json"}
 
-func (c *credentials) RoundTrip(req *http.Request) (*http.Response, error) {
+func (l *credentials) RoundTrip(req *http.Request) (*http.Response, error) {
 	k := callOf(req.Context())
-	header := http.Header{"User-Agent": c.userAgent, "Accept": jsonType}
+	header := http.Header{"User-Agent": l.userAgent, "Accept": jsonType}
 	if k.Body != nil {
 		header["Content-Type"] = jsonType
 	}
 	for name, values := range k.Header {
 		header[http.CanonicalHeaderKey(name)] = values
 	}
-	header["Authorization"] = c.authorization
-	signed := *req
-	signed.Header = header
-	return c.next.RoundTrip(&signed)
+	header["Authorization"] = l.authorization
+	req.Header = header // req is the attempt's own copy, which the link exchange has made
+	return l.next.RoundTrip(req)
 }

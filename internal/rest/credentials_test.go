@@ -39,7 +39,7 @@ func TestCredentials_SetHeaderOfEachAttempt(t *testing.T) {
 					assert.Equal(t, test.want, req.Header)
 					req.Header["Authorization"] = []string{"replaced by a careless transport"}
 					return nil, io.EOF
-				})).Do(t.Context(), test.in)
+				})).Call(t.Context(), test.in)
 				require.ErrorIs(t, err, io.EOF)
 				require.Equal(t, 5, attempts)
 			})

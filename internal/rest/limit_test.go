@@ -30,28 +30,28 @@ func testPause(t *testing.T, retryAfter string, pause time.Duration) {
 	s := &service{answers: []answer{{status: 429, retryAfter: retryAfter}, {status: 200}}}
 	c, other := newClient(s, noRetries), newClient(s)
 	start := time.Now()
-	resp, err := c.Do(t.Context(), get)
+	resp, err := c.Call(t.Context(), get)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusTooManyRequests, resp.Status)
 	require.Zero(t, time.Since(start))
 	var calls sync.WaitGroup
 	for _, in := range []Request{get, create, {Method: http.MethodGet, Path: "/", Background: true}} {
 		calls.Go(func() {
-			_, err := c.Do(t.Context(), in)
+			_, err := c.Call(t.Context(), in)
 			assert.NoError(t, err)
 			assert.GreaterOrEqual(t, time.Since(start), pause)
 			assert.Less(t, time.Since(start), pause+20*time.Second)
 		})
 	}
 	calls.Go(func() {
-		_, err := other.Do(t.Context(), get)
+		_, err := other.Call(t.Context(), get)
 		assert.NoError(t, err)
 		assert.Zero(t, time.Since(start))
 	})
 	calls.Go(func() {
 		ctx, cancel := context.WithTimeout(t.Context(), pause-time.Second)
 		defer cancel()
-		resp, err := c.Do(ctx, get)
+		resp, err := c.Call(ctx, get)
 		assert.Zero(t, time.Since(start), "at once")
 		assert.Zero(t, resp.Status)
 		assert.Equal(t, c.Throttle.Left(), resp.RetryAfter)
@@ -66,7 +66,7 @@ func TestLimit_CountsRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{answers: []answer{{status: 502}, {status: 502}, {status: 200}}}
 		c := newClient(s, slow(0.1, 1))
-		_, err := c.Do(t.Context(), get)
+		_, err := c.Call(t.Context(), get)
 		require.NoError(t, err)
 		require.Len(t, s.sent, 3)
 		for i, at := range s.sent {
@@ -82,24 +82,24 @@ func TestLimit_EndsWithContext(t *testing.T) {
 		c := newClient(&service{answers: []answer{{status: 200}}}, slow(0.01, 1), func(cfg *Config) {
 			cfg.Observe = func(_ context.Context, a Attempt) { assert.NoError(t, a.Err) }
 		})
-		_, err := c.Do(t.Context(), get)
+		_, err := c.Call(t.Context(), get)
 		require.NoError(t, err)
 		start := time.Now()
 		short, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 		defer cancel()
-		_, err = c.Do(short, get)
+		_, err = c.Call(short, get)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 90*time.Second, time.Since(start))
 		start = time.Now()
 
 		canceled, stop := context.WithCancelCause(t.Context())
 		time.AfterFunc(5*time.Second, func() { stop(io.ErrNoProgress) })
-		_, err = c.Do(canceled, get)
+		_, err = c.Call(canceled, get)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, io.ErrNoProgress)
 		require.Equal(t, 5*time.Second, time.Since(start))
 
-		_, err = c.Do(t.Context(), get)
+		_, err = c.Call(t.Context(), get)
 		require.NoError(t, err)
 	})
 }
@@ -109,14 +109,14 @@ func TestLimit_SendMayCallOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{answers: []answer{{status: 429, retryAfter: "20"}, {status: 200}}}
 		c := newClient(s, noRetries)
-		_, err := c.Do(t.Context(), get)
+		_, err := c.Call(t.Context(), get)
 		require.NoError(t, err)
 		start, in := time.Now(), get
 		in.Send = func() bool {
 			assert.GreaterOrEqual(t, time.Since(start), 20*time.Second, "after the pause")
 			return false
 		}
-		_, err = c.Do(t.Context(), in)
+		_, err = c.Call(t.Context(), in)
 		require.EqualError(t, err, "canceled before it was sent")
 		require.Len(t, s.sent, 1)
 	})

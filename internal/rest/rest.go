@@ -1,9 +1,11 @@
-// Package rest makes one request of the API: it sends it, retries it where that is safe, and returns the last response. It
-// knows URLs, headers, bytes and the API key, but no operation; the caller interprets the response.
+// Package rest makes one request of the API: it sends it, retries it where that is safe, and returns
+// the last response. It knows URLs, headers, bytes and the API key, but no operation; the caller
+// interprets the response.
 //
-// Read [New] first: it assembles the chain that each attempt passes through. Then follow an attempt: limit.go (with
-// throttle.go), credentials.go, attempt.go, transport.go, and at last retry.go, which decides what follows it. They use
-// connection.go (what an error of a connection means) and secret.go (how errors lose secrets).
+// Read [New] first: it assembles the chain that each attempt passes through. Then follow an attempt:
+// limit.go (with throttle.go), exchange.go, credentials.go, transport.go, and at last retry.go, which
+// decides what follows it. They use connection.go (what an error of a connection means) and secret.go
+// (how errors lose secrets).
 package rest
 
 import (
@@ -42,17 +44,21 @@ type Client struct {
 
 // New returns a Client. It does no I/O. Each attempt of a request passes through these links:
 //
-//	retryablehttp  sends the request; then checkRetry decides whether to repeat it, and Delay when (retry.go)
-//	http.Client    only wraps errors, with the URL; it sees no redirect
+//	retryablehttp  sends the request; then checkRetry decides whether to repeat it, and Delay when
+//	http.Client    only wraps errors, with the URL; exchange hides redirects from it
 //	limit          waits for the end of a rate-limit pause, for the pace after it, and for the rate limit
+//	exchange       has the timeout, and reads the whole response
 //	credentials    sets the header, with the API key
-//	attempt        limits the time, and reads the whole response
 //	Transport      connects to the service
 func New(cfg Config) *Client {
 	c := &Client{Config: cfg}
-	var chain http.RoundTripper = cfg.Transport
-	chain = &attempt{next: chain, timeout: cfg.Timeout}
-	chain = &credentials{next: chain, authorization: []string{"Bearer " + cfg.Key.Reveal()}, userAgent: []string{cfg.UserAgent}}
+	chain := cfg.Transport
+	chain = &credentials{
+		next:          chain,
+		authorization: []string{"Bearer " + cfg.Key.Reveal()},
+		userAgent:     []string{cfg.UserAgent},
+	}
+	chain = &exchange{next: chain, timeout: cfg.Timeout}
 	chain = &limit{next: chain, throttle: cfg.Throttle}
 	c.retries = retryablehttp.Client{
 		HTTPClient: &http.Client{Transport: chain},
@@ -79,19 +85,20 @@ type Request struct {
 	Background bool          // gives way to requests that are not, and is never retried
 	Send       func() bool   // is called just before the request is sent; false cancels it; may be nil
 	MaxBody    int64         // how many bytes of a response to read; 0 means 4 MiB
-	Buffer     *bytes.Buffer // if not nil, holds the body of the Response until the next request with the same Buffer
+	Buffer     *bytes.Buffer // if not nil, holds the body of the Response until the next request with this Buffer
 }
 
-// Response is the last response that any attempt of a request received. But a 4xx does not count if a later attempt got no
-// response although it may have been sent. Its body is in memory.
+// Response is the last response that any attempt of a request received. But a 4xx does not count if a
+// later attempt got no response although it may have been sent. Its body is in memory.
 type Response struct {
 	Request    *Request
 	Status     int         // 0 if there was no response
 	Header     http.Header // nil if there was no response
 	Body       []byte
-	Limit      int64         // the length after which a longer body was cut; else 0
+	CutAt      int64         // the length at which a longer body was cut; else 0
 	RetryAfter time.Duration // of a 429 or 503, or the rest of the pause after ErrPaused; else 0
-	// MayHaveTakenEffect reports that the service may have carried out the request, in this attempt or in an earlier one.
+	// MayHaveTakenEffect reports that the service may have carried out the request, in this attempt or
+	// in an earlier one.
 	MayHaveTakenEffect bool
 }
 
@@ -101,8 +108,8 @@ type call struct {
 	response Response
 	attempts int      // so far
 	attempt  *Attempt // the last one
-	// failure is why the last attempt got no whole response (set by checkRetry), or was not sent (by limit). It is nil after
-	// a whole response.
+	// failure is why the last attempt got no whole response, or why there was none. It is nil after a
+	// whole response. Only checkRetry sets it.
 	failure error
 }
 
@@ -110,16 +117,18 @@ type callKey struct{}
 
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
-// Do makes one request, and always returns a Response. Without an error, the Response is complete, or a 429 or 5xx whose body
-// may have broken off. An error has no secret and no URL, and matches ctx.Err() and context.Cause(ctx) if ctx is done.
-func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
+// Call makes one request, and always returns a Response. Without an error, the Response is complete, or
+// a 429 or 5xx whose body may have broken off. An error has no secret and no URL, and matches ctx.Err()
+// and context.Cause(ctx) if ctx is done.
+func (c *Client) Call(ctx context.Context, r Request) (*Response, error) {
 	k := &call{Request: r}
 	k.response.Request = &k.Request
 	req, err := c.build(context.WithValue(ctx, callKey{}, k), &k.Request)
 	if err != nil {
 		return &k.response, err
 	}
-	if _, err = c.retries.Do(req); err != nil {
+	_, err = c.retries.Do(req)
+	if err != nil { // which shows the URL
 		err = WithCause(ctx, k.failure)
 	}
 	return &k.response, err
@@ -131,17 +140,26 @@ func (c *Client) build(ctx context.Context, r *Request) (*retryablehttp.Request,
 	if err != nil {
 		return nil, c.Mask.Err(err)
 	}
-	u.Scheme, u.Host = c.Base.Scheme, c.Base.Host
-	u.Path, u.RawPath = c.Base.Path+u.Path, c.Base.EscapedPath()+u.EscapedPath()
+	u.RawPath = c.Base.EscapedPath() + u.EscapedPath() // before Path changes
+	u.Path = c.Base.Path + u.Path
+	u.Scheme = c.Base.Scheme
+	u.Host = c.Base.Host
 	values, ok := r.Query.(url.Values)
 	if !ok && r.Query != nil {
-		if values, err = query.Values(r.Query); err != nil {
+		values, err = query.Values(r.Query)
+		if err != nil {
 			return nil, err
 		}
 	}
 	u.RawQuery = values.Encode()
-	req := &http.Request{Method: r.Method, URL: u, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-	out := &retryablehttp.Request{Request: req.WithContext(ctx)}
+	req := new(http.Request).WithContext(ctx)
+	req.Method = r.Method
+	req.URL = u
+	req.Header = http.Header{}
+	req.Proto = "HTTP/1.1"
+	req.ProtoMajor = 1
+	req.ProtoMinor = 1
+	out := &retryablehttp.Request{Request: req}
 	if r.Body == nil {
 		return out, nil
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // Each attempt has the whole body, on the path of the base URL.
-func TestDo_SendsTheSameRequestAgain(t *testing.T) {
+func TestCall_SendsTheSameRequestAgain(t *testing.T) {
 	t.Parallel()
 	for _, query := range []any{url.Values{"a": {"b c"}}, struct {
 		A string `url:"a"`
@@ -31,14 +31,14 @@ func TestDo_SendsTheSameRequestAgain(t *testing.T) {
 				return nil, io.EOF
 			}))
 			in := Request{Method: http.MethodPut, Path: "/v1/meetings/mtg%2F1/participants", Repeatable: true, Body: []int{7}, Query: query}
-			_, err := c.Do(t.Context(), in)
+			_, err := c.Call(t.Context(), in)
 			require.ErrorIs(t, err, io.EOF)
 			require.Equal(t, []string{"[7]", "[7]", "[7]", "[7]", "[7]"}, bodies)
 		})
 	}
 }
 
-func TestDo_RejectsUnsendableRequests(t *testing.T) {
+func TestCall_RejectsUnsendableRequests(t *testing.T) {
 	t.Parallel()
 	for _, in := range []Request{
 		{Method: http.MethodPost, Path: "/", Body: make(chan int)},
@@ -46,17 +46,17 @@ func TestDo_RejectsUnsendableRequests(t *testing.T) {
 		{Method: http.MethodGet, Path: "/%zz"},
 	} {
 		s := &service{answers: []answer{{status: 200}}}
-		_, err := newClient(s).Do(t.Context(), in)
+		_, err := newClient(s).Call(t.Context(), in)
 		require.Error(t, err)
 		require.Empty(t, s.sent)
 	}
 }
 
-func TestDo_ErrorShowsNoSecret(t *testing.T) {
+func TestCall_ErrorShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		echo := errors.New("proxy: no route for Bearer " + apiKey)
-		_, err := newClient(&service{answers: []answer{{err: echo}}}).Do(t.Context(), Request{Path: "/", Query: url.Values{"cursor": {"secret"}}})
+		_, err := newClient(&service{answers: []answer{{err: echo}}}).Call(t.Context(), Request{Path: "/", Query: url.Values{"cursor": {"secret"}}})
 		require.EqualError(t, err, "proxy: no route for Bearer ***")
 	})
 }

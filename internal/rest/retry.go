@@ -10,30 +10,36 @@ import (
 	"time"
 )
 
-// MaxRetryAfter is the longest Retry-After that the Client obeys. If the service asks for more, the caller gets the response.
+// MaxRetryAfter is the longest Retry-After that the Client obeys. If the service asks for more, the
+// caller gets the response.
 const MaxRetryAfter = time.Minute
 
-// checkRetry decides after each attempt whether another one follows, and reports the attempt to the observer. If a retry
-// could come after ctx's deadline, the response at hand is worth more than the wait.
+// notSent is why there was no attempt: the wait for its turn has failed, or the caller has called it
+// off.
+type notSent struct{ error }
+
+var errCalledOff = errors.New("canceled before it was sent")
+
+// checkRetry records how an attempt ended, decides whether another one follows, and reports the
+// attempt to the observer. Its error ends the call, although the response at hand is not final.
 func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
-	if errors.Is(err, errNotSent) { // of the link limit: there was no attempt
+	k := callOf(ctx)
+	if unsent, ok := errors.AsType[notSent](err); ok {
+		if errors.Is(unsent.error, ErrPaused) {
+			k.response.RetryAfter = c.Throttle.Left()
+		}
+		k.failure = Join(k.failure, unsent.error)
 		return false, nil
 	}
-	k := callOf(ctx)
-	a := k.attempt // which the link attempt has set
+	a := k.attempt
 	a.Err = c.Mask.Err(err)
 	k.failure = a.Err
-	if a.Status/100 != 4 && !NeverSent(err) { // a 4xx is a rejection, so nothing was done
-		k.response.MayHaveTakenEffect = true
-		// Without a response to this attempt, k has that of an earlier one. A 4xx there would say that nothing was done.
-		if a.Status == 0 && k.response.Status/100 == 4 {
-			k.response = Response{Request: &k.Request, MayHaveTakenEffect: true}
-		}
-	}
+	k.recordEffect(err)
 	useful := a.Number <= c.MaxRetries && !k.Background && worthRetrying(resp, err, k.Repeatable)
 	wait := max(longestDelay(a.Number-1, RetryAfter(resp)), c.Throttle.Left())
-	if useful && ctx.Err() == nil && !tooLate(ctx, wait) {
-		a.WillRetry, a.RetryIn = true, wait
+	if useful && ctx.Err() == nil && !tooLate(ctx, wait) { // otherwise, the response at hand is worth more
+		a.WillRetry = true
+		a.RetryIn = wait
 	}
 	if c.Observe != nil {
 		c.Observe(ctx, *a)
@@ -44,18 +50,31 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	return a.WillRetry, nil
 }
 
+// recordEffect records whether the service may have carried out the request, after an attempt that
+// ended with err or a response.
+func (k *call) recordEffect(err error) {
+	if k.attempt.Status/100 == 4 || NeverSent(err) { // a 4xx is a rejection, so nothing was done
+		return
+	}
+	k.response.MayHaveTakenEffect = true
+	// Without a response to this attempt, k has that of an earlier one. A 4xx there would say that nothing was done.
+	if k.attempt.Status == 0 && k.response.Status/100 == 4 {
+		k.response = Response{Request: &k.Request, MayHaveTakenEffect: true}
+	}
+}
+
 // worthRetrying reports whether another attempt is safe and may succeed.
 func worthRetrying(resp *http.Response, err error, repeatable bool) bool {
 	if err != nil {
-		return !Permanent(err) && (repeatable || NeverSent(err))
+		return !Misconfigured(err) && (repeatable || NeverSent(err))
 	}
 	rejected := resp.StatusCode == http.StatusTooManyRequests // at the edge, so nothing was done
 	failed := slices.Contains([]int{500, 502, 503, 504}, resp.StatusCode)
 	return (rejected || failed && repeatable) && RetryAfter(resp) <= MaxRetryAfter
 }
 
-// Delay returns the wait before retry n, from 0: retryAfter, and exponential backoff with full jitter, so that clients that
-// failed together do not retry together.
+// Delay returns the wait before retry n, from 0: retryAfter, and exponential backoff with full
+// jitter, so that clients that failed together do not retry together.
 func Delay(n int, retryAfter time.Duration) time.Duration {
 	return retryAfter + rand.N(longestDelay(n, 0)+1)
 }
@@ -68,7 +87,10 @@ func longestDelay(n int, retryAfter time.Duration) time.Duration {
 // RetryAfter returns the Retry-After of a response, which is a number of seconds or a date. It is 0
 // without one, and for every status except 429 and 503.
 func RetryAfter(resp *http.Response) time.Duration {
-	if resp == nil || resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
+	if resp == nil {
+		return 0
+	}
+	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
 		return 0
 	}
 	value := resp.Header.Get("Retry-After")

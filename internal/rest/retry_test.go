@@ -65,7 +65,7 @@ func TestRetry_OnlyIfSafe(t *testing.T) {
 					var last Attempt
 					resp, err := newClient(s, func(cfg *Config) {
 						cfg.Observe = func(_ context.Context, a Attempt) { last = a }
-					}).Do(t.Context(), r)
+					}).Call(t.Context(), r)
 					attempts := 1
 					if !r.Background && (test.retry == always || test.retry == repeatable && r.Repeatable) {
 						attempts = 5
@@ -104,7 +104,7 @@ func TestRetry_Waits(t *testing.T) {
 				low, high := make([]time.Duration, len(test.most)), make([]time.Duration, len(test.most))
 				for i := range 100 {
 					sv := &service{answers: []answer{test.answer}}
-					_, _ = newClient(sv, func(cfg *Config) { cfg.MaxRetries = len(test.most) }).Do(t.Context(), get)
+					_, _ = newClient(sv, func(cfg *Config) { cfg.MaxRetries = len(test.most) }).Call(t.Context(), get)
 					require.Len(t, sv.sent, len(test.most)+1)
 					for n := range low {
 						wait := sv.sent[n+1].Sub(sv.sent[n])
@@ -124,7 +124,7 @@ func TestRetry_Waits(t *testing.T) {
 	}
 }
 
-// If a retry could come after the deadline, Do returns the response at once.
+// If a retry could come after the deadline, Call returns the response at once.
 func TestRetry_NotAfterDeadline(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -144,7 +144,7 @@ func TestRetry_NotAfterDeadline(t *testing.T) {
 				s := &service{answers: []answer{test.answer, {status: 404}}}
 				ctx, cancel := context.WithTimeout(t.Context(), test.deadline)
 				defer cancel()
-				resp, err := newClient(s).Do(ctx, get)
+				resp, err := newClient(s).Call(ctx, get)
 				require.NoError(t, err)
 				require.Len(t, s.sent, test.attempts)
 				if test.attempts == 1 {
@@ -178,7 +178,7 @@ func TestRetry_EndsWithContext(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				start := time.Now()
 				time.AfterFunc(5*time.Second, func() { cancel(shutdown) })
-				resp, err := newClient(s).Do(ctx, get)
+				resp, err := newClient(s).Call(ctx, get)
 				require.Less(t, time.Since(start), 5*time.Second+2)
 				require.ErrorIs(t, err, context.Canceled)
 				require.ErrorIs(t, err, shutdown)
@@ -194,7 +194,7 @@ func TestRetry_EndsWithContext(t *testing.T) {
 		for _, status := range []int{200, 404, 500} {
 			ctx, cancel := context.WithCancel(t.Context())
 			body := testbase.ReaderFunc(func([]byte) (int, error) { cancel(); return 0, io.EOF })
-			resp, err := newClient(&service{answers: []answer{{status: status, body: body}}}).Do(ctx, create)
+			resp, err := newClient(&service{answers: []answer{{status: status, body: body}}}).Call(ctx, create)
 			require.NoError(t, err)
 			require.Equal(t, status, resp.Status)
 		}
@@ -223,7 +223,7 @@ func TestRetry_RecordsEffect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				resp, err := newClient(&service{answers: []answer{test.first, {status: 404}}}).Do(t.Context(), get)
+				resp, err := newClient(&service{answers: []answer{test.first, {status: 404}}}).Call(t.Context(), get)
 				require.NoError(t, err)
 				require.Equal(t, test.want, resp.MayHaveTakenEffect)
 			})
@@ -236,7 +236,7 @@ func TestRetry_KeepsLastResponse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{answers: []answer{{status: 503, retryAfter: "7", body: strings.NewReader("first")}, {err: io.EOF}}}
-		resp, err := newClient(s).Do(t.Context(), get)
+		resp, err := newClient(s).Call(t.Context(), get)
 		require.ErrorIs(t, err, io.EOF)
 		require.Equal(t, "EOF", err.Error(), "without the URL of a *url.Error")
 		require.Equal(t, 503, resp.Status)
@@ -254,7 +254,7 @@ func TestRetry_ForgetsARejectionBeforeALostConnection(t *testing.T) {
 			rejection answer
 			r         Request
 		}{{answer{status: 429, retryAfter: "7"}, create}, {answer{status: 409, body: cut}, get}} {
-			resp, err := newClient(&service{answers: []answer{test.rejection, {err: io.EOF}}}).Do(t.Context(), test.r)
+			resp, err := newClient(&service{answers: []answer{test.rejection, {err: io.EOF}}}).Call(t.Context(), test.r)
 			require.ErrorIs(t, err, io.EOF)
 			require.Equal(t, &Response{Request: resp.Request, MayHaveTakenEffect: true}, resp)
 		}
@@ -280,7 +280,7 @@ func TestRetry_ReportsAttempts(t *testing.T) {
 				got = append(got, a)
 			}
 		})
-		_, err := c.Do(context.WithValue(t.Context(), key{}, 7), Request{Operation: "op", ID: "mtg_1", Path: "/", Repeatable: true})
+		_, err := c.Call(context.WithValue(t.Context(), key{}, 7), Request{Operation: "op", ID: "mtg_1", Path: "/", Repeatable: true})
 		require.NoError(t, err)
 		require.Len(t, got, 5)
 		require.Equal(t, Attempt{Number: 1, Status: 429, Took: 2 * time.Second, WillRetry: true, RetryIn: got[0].RetryIn, Pause: got[0].Pause}, got[0])

@@ -59,6 +59,15 @@ func QuerySecrets(u *url.URL) []string {
 // Text returns s without secrets.
 func (m Mask) Text(s string) string { return m.replacer.Replace(s) }
 
+// Bytes returns text without secrets. If it has none, which is the rule, Bytes does not copy it.
+func (m Mask) Bytes(text []byte) []byte {
+	masked := m.Text(string(text))
+	if len(masked) == len(text) { // a secret is longer than its mask
+		return text
+	}
+	return []byte(masked)
+}
+
 // Err returns err without the *url.Error of net/http, which quotes the URL. If the text of err has a
 // secret, Err returns only the text without it.
 func (m Mask) Err(err error) error {

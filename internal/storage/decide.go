@@ -57,7 +57,7 @@ func Decide(s State, o Outcome, now time.Time, wait time.Duration) (Decision, St
 	s.Attempts++
 	d := Decision{Step: GiveUp, Wait: wait}
 	switch status := o.StatusCode; {
-	case errors.Is(o.Err, ErrUnreadable), rest.Permanent(o.Err): // the next attempt would fail, too
+	case errors.Is(o.Err, ErrUnreadable), rest.Misconfigured(o.Err): // the next attempt would fail, too
 	case status/100 == 2 && o.Message == "":
 		return Decision{Step: Stored}, s
 	case status/100 == 2, status == 0 && o.Sent > 0: // storage may have the recording, and accept only one PUT for a URL

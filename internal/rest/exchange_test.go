@@ -19,7 +19,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-func TestAttempt_HasTimeLimit(t *testing.T) {
+func TestExchange_HasTimeout(t *testing.T) {
 	t.Parallel()
 	// A body of net/http ends with the context of its attempt.
 	half := testbase.ReaderFunc(func([]byte) (int, error) {
@@ -31,7 +31,7 @@ func TestAttempt_HasTimeLimit(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				_, err := newClient(&service{answers: []answer{a}}, noRetries).Do(t.Context(), get)
+				_, err := newClient(&service{answers: []answer{a}}, noRetries).Call(t.Context(), get)
 				require.Equal(t, 30*time.Second, time.Since(start).Truncate(time.Second))
 				require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 				require.NotErrorIs(t, err, context.DeadlineExceeded, "the caller has no deadline")
@@ -41,7 +41,7 @@ func TestAttempt_HasTimeLimit(t *testing.T) {
 	}
 }
 
-func TestAttempt_ReadsResponseUpToLimit(t *testing.T) {
+func TestExchange_ReadsResponseUpToLimit(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		status    int
@@ -50,27 +50,27 @@ func TestAttempt_ReadsResponseUpToLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			endless := testbase.ReaderFunc(func(p []byte) (int, error) { return len(p), nil })
-			resp, err := newClient(&service{answers: []answer{{status: test.status, body: endless}}}).Do(t.Context(), Request{Path: "/", MaxBody: test.max})
+			resp, err := newClient(&service{answers: []answer{{status: test.status, body: endless}}}).Call(t.Context(), Request{Path: "/", MaxBody: test.max})
 			require.NoError(t, err)
-			require.Equal(t, test.want, resp.Limit)
+			require.Equal(t, test.want, resp.CutAt)
 			length := int64(len(resp.Body)) // Len would print megabytes
 			require.Equal(t, test.want, length)
 		})
 	}
-	resp, err := newClient(&service{answers: []answer{{status: 200, body: strings.NewReader("12345")}}}).Do(t.Context(), Request{Path: "/", MaxBody: 5})
+	resp, err := newClient(&service{answers: []answer{{status: 200, body: strings.NewReader("12345")}}}).Call(t.Context(), Request{Path: "/", MaxBody: 5})
 	require.NoError(t, err)
-	require.Zero(t, resp.Limit)
+	require.Zero(t, resp.CutAt)
 	require.Equal(t, "12345", string(resp.Body))
 }
 
 // Even a body that was not read to its end is closed, because otherwise it would keep its connection.
-func TestAttempt_ClosesBodyOverLimit(t *testing.T) {
+func TestExchange_ClosesBodyOverLimit(t *testing.T) {
 	t.Parallel()
 	body := &closing{Reader: testbase.ReaderFunc(func(p []byte) (int, error) { return len(p), nil })}
 	c := newClient(testbase.RoundTripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Body: body}, nil
 	}))
-	_, err := c.Do(t.Context(), get)
+	_, err := c.Call(t.Context(), get)
 	require.NoError(t, err)
 	require.True(t, body.closed)
 }
@@ -86,7 +86,7 @@ func (c *closing) Close() error {
 	return nil
 }
 
-func TestAttempt_ToleratesCarelessTransports(t *testing.T) {
+func TestExchange_ToleratesCarelessTransports(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		resp   *http.Response
@@ -98,7 +98,7 @@ func TestAttempt_ToleratesCarelessTransports(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			resp, err := newClient(testbase.RoundTripper(func(*http.Request) (*http.Response, error) { return test.resp, nil }), noRetries).Do(t.Context(), get)
+			resp, err := newClient(testbase.RoundTripper(func(*http.Request) (*http.Response, error) { return test.resp, nil }), noRetries).Call(t.Context(), get)
 			require.Equal(t, test.status == 0, err != nil)
 			require.Equal(t, test.status, resp.Status)
 			require.Empty(t, resp.Body)
@@ -106,7 +106,7 @@ func TestAttempt_ToleratesCarelessTransports(t *testing.T) {
 	}
 }
 
-func TestAttempt_ReusesConnectionsAfterFailures(t *testing.T) {
+func TestExchange_ReusesConnectionsAfterFailures(t *testing.T) {
 	t.Parallel()
 	statuses := []int{200, 500, 404, 409, 302, 401, 501, 200}
 	var served, opened atomic.Int32
@@ -127,7 +127,7 @@ func TestAttempt_ReusesConnectionsAfterFailures(t *testing.T) {
 	require.NoError(t, err)
 	c := newClient(testbase.OwnTransport(t), noRetries, func(cfg *Config) { cfg.Base = base })
 	for range 20 {
-		_, _ = c.Do(t.Context(), get)
+		_, _ = c.Call(t.Context(), get)
 	}
 	require.EqualValues(t, 20, served.Load())
 	require.EqualValues(t, 1, opened.Load())
@@ -135,7 +135,7 @@ func TestAttempt_ReusesConnectionsAfterFailures(t *testing.T) {
 
 // An abandoned attempt may still write its request when the next one begins. The race detector
 // finds shared state.
-func TestAttempt_MayStillWriteDuringTheNext(t *testing.T) {
+func TestExchange_MayStillWriteDuringTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		deaf := &http.Transport{DisableKeepAlives: true, DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
@@ -159,7 +159,7 @@ func TestAttempt_MayStillWriteDuringTheNext(t *testing.T) {
 			}
 			return (&service{answers: []answer{{status: 200}}}).RoundTrip(req)
 		}))
-		_, err := c.Do(t.Context(), Request{Method: http.MethodPut, Path: "/", Repeatable: true, Body: strings.Repeat("x", 50_000)})
+		_, err := c.Call(t.Context(), Request{Method: http.MethodPut, Path: "/", Repeatable: true, Body: strings.Repeat("x", 50_000)})
 		require.NoError(t, err)
 		require.Equal(t, 4, attempts)
 		time.Sleep(time.Minute) // the servers notice

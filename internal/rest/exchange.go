@@ -1,0 +1,89 @@
+package rest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+// exchange sends the request and reads the whole response, both within the timeout. So nothing after
+// this link waits for the network. A body that breaks off is a lost connection, except that of a 429
+// or a 5xx, whose status says enough.
+type exchange struct {
+	next    http.RoundTripper
+	timeout time.Duration
+}
+
+func (l *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
+	k := callOf(req.Context())
+	k.attempts++
+	a := &Attempt{Request: &k.Request, Number: k.attempts}
+	k.attempt = a
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(WithAttempt(req.Context(), a), l.timeout)
+	defer cancel()
+	resp, err := l.next.RoundTrip(req.WithContext(ctx))
+	if err == nil {
+		err = k.read(resp)
+	}
+	a.Took = time.Since(began)
+	canceled := req.Context().Err() != nil // by the caller
+	statusSuffices := a.Status == http.StatusTooManyRequests || a.Status >= 500
+	switch {
+	case err == nil, statusSuffices && !canceled:
+		a.Response = &k.response
+		return resp, nil
+	case ctx.Err() != nil && !canceled: // not context.DeadlineExceeded, which means the caller's deadline
+		err = fmt.Errorf("no response within %v: %w", l.timeout, os.ErrDeadlineExceeded)
+	}
+	return nil, err
+}
+
+// read reads the response into that of the call, and closes the body.
+func (k *call) read(resp *http.Response) error {
+	if resp == nil {
+		return errors.New("the transport returned neither a response nor an error")
+	}
+	k.attempt.Status = resp.StatusCode
+	r := &k.response
+	r.Status = resp.StatusCode
+	r.Header = resp.Header
+	r.RetryAfter = RetryAfter(resp)
+	err := k.readBody(resp)
+	resp.Body = http.NoBody
+	if r.Header.Get("Location") != "" { // http.Client would follow it, or fail if it is not a URL
+		resp.Header = r.Header.Clone()
+		resp.Header.Del("Location")
+	}
+	if err != nil {
+		return fmt.Errorf("the response broke off: %w", err)
+	}
+	return nil
+}
+
+// readBody reads the body up to MaxBody, and closes it.
+func (k *call) readBody(resp *http.Response) error {
+	stream := cmp.Or[io.ReadCloser](resp.Body, http.NoBody) // careless transports leave it out
+	defer stream.Close()
+	if resp.StatusCode == http.StatusSwitchingProtocols { // whose body is a connection that no context ends
+		stream = http.NoBody
+	}
+	most := cmp.Or(k.MaxBody, 4<<20)
+	body := cmp.Or(k.Buffer, new(bytes.Buffer))
+	body.Reset()
+	body.Grow(int(min(max(resp.ContentLength, 0), most)) + bytes.MinRead)
+	_, err := body.ReadFrom(io.LimitReader(stream, most+1))
+	k.response.Body = body.Bytes()
+	k.response.CutAt = 0
+	if int64(body.Len()) > most {
+		k.response.Body = k.response.Body[:most]
+		k.response.CutAt = most
+	}
+	return err
+}
