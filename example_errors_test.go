@@ -31,7 +31,7 @@ func ExampleError() {
 // A meeting failed without minutes. The API has one status for all reasons, so check the
 // remaining credits. The transcript exists in any case.
 func ExampleMeetingFailedError() {
-	srv := quick()
+	srv := minutestest.New()
 	defer srv.Close()
 	srv.Update("org_acme", func(o *minutestest.Organisation) { o.Credits = new(0) })
 	client := srv.Client()
@@ -64,7 +64,7 @@ func ExampleMeetingFailedError() {
 
 // A failure status is final, so delete the meeting and process the recording again.
 func ExampleMeetingFailedError_tryAgain() {
-	srv := quick()
+	srv := minutestest.New()
 	defer srv.Close()
 	srv.Script(minutestest.Script{ExternalID: "weekly-47", Outcome: minutes.StatusTranscriptionFailed})
 	client := srv.Client()
@@ -189,7 +189,7 @@ func ExampleKeyRejected() {
 // Stop while the quota is used up: ask for the usage every few minutes instead of uploading the
 // next recording, which would fail in the same way.
 func ExampleUsageService_Get_quota() {
-	srv := quick()
+	srv := minutestest.New()
 	defer srv.Close()
 	quota := func(seconds int) {
 		srv.Update("org_acme", func(o *minutestest.Organisation) { o.TranscribeSeconds = &seconds })

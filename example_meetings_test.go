@@ -112,7 +112,7 @@ func ExampleMeetingsService_Upload() {
 // A browser uploads the recording by itself, because it must not have the API key. The server hands
 // it the presigned URL, and waits.
 func ExampleMeetingsService_UploadURL() {
-	srv := quick()
+	srv := minutestest.New()
 	defer srv.Close()
 	client := srv.Client()
 	ctx := context.Background()
@@ -167,7 +167,7 @@ func ExampleFromFile() {
 // Process does the whole job. After a crash, the same call continues, and never uploads the
 // recording twice.
 func ExampleMeetingsService_Process() {
-	srv := quick()
+	srv := minutestest.New()
 	defer srv.Close()
 	client := srv.Client()
 
@@ -195,7 +195,7 @@ func ExampleMeetingsService_Process() {
 
 // Process many jobs: four uploads at a time, any number of waits.
 func ExampleMeetingsService_ProcessAll() {
-	srv := quick()
+	srv := minutestest.New()
 	defer srv.Close()
 	client := srv.Client()
 
@@ -226,7 +226,7 @@ func ExampleMeetingsService_ProcessAll() {
 // A service responds with the id of a meeting and does the rest in the background. After a crash,
 // the same call continues.
 func ExampleMeetingsService_Resume() {
-	srv := quick()
+	srv := minutestest.New()
 	defer srv.Close()
 	client := srv.Client()
 	ctx := context.Background()
@@ -252,7 +252,7 @@ func ExampleMeetingsService_Resume() {
 
 // The transcript exists before the minutes do.
 func ExampleMeetingsService_Wait() {
-	srv := quick()
+	srv := minutestest.New()
 	defer srv.Close()
 	client := srv.Client()
 	ctx := context.Background()
@@ -282,7 +282,7 @@ func ExampleMeetingsService_Wait() {
 
 // Wait for meetings that someone else created.
 func ExampleMeetingsService_WaitAll() {
-	srv := quick()
+	srv := minutestest.New()
 	defer srv.Close()
 	client := srv.Client()
 	ids := []string{created(client, "Weekly"), "mtg_unknown"}
@@ -307,7 +307,7 @@ func ExampleMeetingsService_WaitAll() {
 // stopped and started at any time: Since goes back further than its longest outage, and Skip leaves
 // out what it has handled.
 func ExampleMeetingsService_Follow() {
-	srv := quick()
+	srv := minutestest.New()
 	defer srv.Close()
 	client := srv.Client()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -13,7 +13,7 @@ import (
 // Turn a recording into minutes. With the real service, NewFromEnv returns the Client; the rest is
 // the same.
 func Example() {
-	srv := quick() // the in-memory fake; its meetings take no time
+	srv := minutestest.New() // the in-memory fake; its meetings take no time
 	defer srv.Close()
 	script := minutestest.Script{Transcript: "spk_0: The search is faster now.\nspk_0: We decided to ship on Monday.\nspk_1: I will write the notes."}
 	srv.Script(script)
@@ -73,18 +73,11 @@ func Example_consumerInterface() {
 		return m.Date + " " + first, nil
 	}
 
-	srv := quick()
+	srv := minutestest.New()
 	defer srv.Close()
 	client := srv.Client()
 	fmt.Println(headline(context.Background(), client.Meetings, created(client, "Weekly")))
 	// Output: 2026-11-20 # Weekly <nil>
-}
-
-// quick is a service whose meetings have minutes at once.
-func quick() *minutestest.Server {
-	world := minutestest.DefaultWorld()
-	world.Stages = minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}
-	return minutestest.New(minutestest.WithWorld(world))
 }
 
 // created makes a meeting and uploads its recording.

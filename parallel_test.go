@@ -267,7 +267,7 @@ func TestWaitAll_OnStatusRunsOnTheLoop(t *testing.T) {
 	t.Parallel()
 	for _, leave := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			srv := minutestest.NewServer(t)
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			c := testkit.Client(srv)
 			var ids []string
 			for range 10 {

@@ -175,7 +175,7 @@ func TestProcess_EndsIfNoAudioAppears(t *testing.T) {
 func TestProcess_ReturnsACopy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		c, p := testkit.Client(srv), weekly("job-1")
 		p.ParticipantIDs = []string{"emp_ada"}
 		r, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)

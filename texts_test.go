@@ -47,6 +47,7 @@ var (
 	handled         map[string]bool
 	ourCAs          *x509.CertPool
 	baseURL, apiKey, id string
+	srv             *minutestest.Server
 	record          func(minutes.Operation, int, time.Duration)
 	alert           func(...any)
 	sendToBrowser   func(string)

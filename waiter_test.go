@@ -147,7 +147,7 @@ func TestWaitForMinutes_AsksAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t)
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				c := testkit.Client(srv, minutes.WithMaxRetries(0))
 				m := testkit.Uploaded(t, c, "Weekly")
 				_, err := c.Meetings.Wait(t.Context(), m.ID, nil)

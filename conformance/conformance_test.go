@@ -74,8 +74,9 @@ func newService(t *testing.T) *service {
 	t.Helper()
 	base := os.Getenv("MINUTES_CONFORMANCE_BASE_URL")
 	if base == "" {
-		fake := minutestest.NewServer(t, minutestest.WithoutAudit())                                                             // since the checks break rules on purpose
-		fake.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: time.Hour, Transcribe: time.Hour, Write: time.Hour}}) // so that await sees each status
+		stages := minutestest.Stages{Prepare: time.Hour, Transcribe: time.Hour, Write: time.Hour} // so that await sees each status
+		fake := minutestest.NewServer(t, minutestest.WithoutAudit())                              // since the checks break rules on purpose
+		fake.Script(minutestest.Script{Stages: &stages})
 		listener := httptest.NewServer(fake.Handler())
 		t.Cleanup(listener.Close)
 		return &service{base: listener.URL, key: fake.Key(), client: listener.Client(), write: true, audio: []byte("any bytes"), contentType: "audio/mpeg", fake: fake, root: t}

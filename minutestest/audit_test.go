@@ -31,6 +31,7 @@ func TestViolation_FailsTheTest(t *testing.T) {
 		failures := nested(func(tb *fakeTB) {
 			s := minutestest.NewServer(tb)
 			c := callerOf(s)
+			s.Script(minutestest.Script{Hold: minutes.StatusTranscribing})
 			id := c.create(t, "Badly treated")
 			url := c.uploadURL(t, id)
 
@@ -42,7 +43,6 @@ func TestViolation_FailsTheTest(t *testing.T) {
 				c.call("POST", "/v1/projects", `{"name":"Twice"}`)
 			}
 			// It uploads without a poll.
-			s.Script(minutestest.Script{Hold: minutes.StatusTranscribing})
 			for range 3 {
 				c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
 			}
@@ -86,7 +86,7 @@ func TestAudit_BlamesTheThirdUploadURL(t *testing.T) {
 		t.Run(string(state), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := unjudged(t)
+				s := unjudged(t, minutestest.WithWorld(slow()))
 				c := callerOf(s)
 				if state.Failed() {
 					s.Script(minutestest.Script{Outcome: state})

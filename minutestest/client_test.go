@@ -70,12 +70,12 @@ func TestWithSpeed_DividesEveryStage(t *testing.T) {
 			w.Stages = stages
 			return nil
 		})
-		srv.Script(minutestest.Script{Title: "Weekly", Stages: minutestest.Stages{Transcribe: time.Hour}})
+		srv.Script(minutestest.Script{Title: "Weekly", Stages: &minutestest.Stages{Prepare: time.Minute, Transcribe: time.Hour}})
 		id := srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly", Status: minutes.StatusAudioUploaded})[0]
 		time.Sleep(time.Hour)
 		m, _ := srv.Meeting(id)
 		require.Len(t, m.History, 6)
-		for i, want := range []time.Duration{0, time.Second, time.Minute, 0, time.Second} {
+		for i, want := range []time.Duration{0, time.Second, time.Minute, 0, 0} {
 			assert.Equal(t, want, m.History[i+1].At.Sub(m.History[i].At), m.History[i].Status)
 		}
 		assert.Equal(t, stages, srv.World().Stages)

@@ -120,7 +120,7 @@ func TestCookbook_Outcomes(t *testing.T) {
 			k.processed()
 		},
 		"a long transcription": func(k kitchen) {
-			k.srv.Script(minutestest.Script{Title: "Weekly", Stages: minutestest.Stages{Transcribe: time.Hour}})
+			k.srv.Script(minutestest.Script{Title: "Weekly", Stages: &minutestest.Stages{Transcribe: time.Hour}})
 			began := time.Now()
 			k.processed()
 			assert.Greater(k.t, time.Since(began), time.Hour)

@@ -47,18 +47,15 @@
 //
 // # Time
 //
-// The service takes time to write minutes, and a Client polls a meeting at most every thirty seconds. In
-// a testing/synctest bubble neither costs real time, because the clock jumps ahead whenever all
+// If the service takes time to write minutes, a Client polls a meeting at most every thirty seconds. In a
+// testing/synctest bubble neither costs real time, because the clock jumps ahead whenever all
 // goroutines wait. A Server created inside a bubble belongs to that bubble, while one created outside
 // can serve several bubbles, each with its own clock.
 //
-// Without a bubble, the thirty seconds between two polls are real, so let the first poll find the
-// minutes. If your test calls Upload and Wait itself, call [Server.Advance] in between. If one call does
-// both, as Process does, use a Script whose stages take no time:
-//
-//	srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}}) // nanoseconds
-//
-// A stage of 0 would mean the World's default instead.
+// Meetings take no time unless a World or a [Script] sets [Stages], so the first poll after an upload finds
+// the minutes, and a test without a bubble is as fast. If a meeting is not ready at the first poll, the
+// thirty seconds until the next one are real there. After [Server.Advance] or [Server.Release], one
+// Meetings.Get with the same Client wakes its wait at once, because every response counts as a poll.
 //
 // [Server.AdvanceClock] moves the service's time ahead, so that URLs and keys expire.
 //

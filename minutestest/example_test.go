@@ -57,23 +57,21 @@ func ExampleServer_Inject() {
 	// Output: Weekly 1 2 0
 }
 
-// If meetings take no time, Process finds the minutes at its first poll, also
-// on a real clock.
+// A script decides how a meeting ends.
 func ExampleServer_Script() {
 	srv := minutestest.New()
 	defer srv.Close()
-	srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}})
+	srv.Script(minutestest.Script{Title: "Weekly", Outcome: minutes.StatusAudioRejected})
 	client := srv.Client()
 
 	recording := strings.NewReader("any bytes will do")
 	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"}
-	result, err := client.Meetings.Process(context.Background(), params,
+	_, err := client.Meetings.Process(context.Background(), params,
 		minutes.FromReaderAt(recording, recording.Size(), "audio/ogg"), nil)
-	if err != nil {
-		log.Fatal(err)
+	if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok {
+		fmt.Println(failed.Status)
 	}
-	fmt.Println(result.Meeting.Status)
-	// Output: minutes_ready
+	// Output: audio_rejected
 }
 
 // A script holds this meeting while it is transcribed, so the program can

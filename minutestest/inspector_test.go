@@ -127,7 +127,7 @@ func TestEvents_StreamNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := unjudged(t)
-		s.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: time.Second, Transcribe: time.Second, Write: time.Second}})
+		s.Script(minutestest.Script{Stages: &minutestest.Stages{Prepare: time.Second, Transcribe: time.Second, Write: time.Second}})
 		c := callerOf(s)
 		id := c.create(t, "Before")
 		w := watch(t, s)
@@ -223,10 +223,10 @@ func TestReport_ShowsEverything(t *testing.T) {
 func TestActions_AreInOrderOfRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := unjudged(t)
+		s := unjudged(t, minutestest.WithWorld(slow()))
 		s.Script(
 			minutestest.Script{Title: "Weekly", Hold: minutes.StatusAudioUploaded, Transcript: "spk_0: Hello."},
-			minutestest.Script{ExternalID: "x", Outcome: minutes.StatusMinutesFailed, Stages: minutestest.Stages{Prepare: time.Second}, Markdown: "# M"},
+			minutestest.Script{ExternalID: "x", Outcome: minutes.StatusMinutesFailed, Stages: &minutestest.Stages{Prepare: time.Second}, Markdown: "# M"},
 			minutestest.Script{Title: strings.Repeat("long", 1000)},
 		)
 		id := callerOf(s).upload(t, "Weekly", "audio")

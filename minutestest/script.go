@@ -50,19 +50,25 @@ func (s *Server) UnmatchedScripts() []Script {
 
 // Release lets a meeting continue that the Hold of a [Script] has stopped, and reports whether it was
 // held. The meeting changes its status when the time of its stage is over, or at once if it already is.
+// The test fails if there is no such meeting.
 func (s *Server) Release(meetingID string) bool {
-	released := s.engine.Release(meetingID)
-	if released {
-		m, _ := s.Meeting(meetingID)
-		s.inspector.Did("Release", meetingID, "no longer held in "+string(m.Status))
+	s.helper()
+	before, _ := s.Meeting(meetingID)
+	held, err := s.engine.Release(meetingID)
+	if err != nil {
+		s.fail("Release", err)
+		return false
 	}
-	return released
+	if held {
+		s.inspector.Did("Release", meetingID, "no longer held in "+string(before.Status))
+	}
+	return held
 }
 
 // Advance moves a meeting with audio to the given status, or until it ends earlier, without waiting
 // for the clock and even if a script holds it. If until is "", it moves the meeting by one status. It
-// returns the status reached. The test fails if the meeting does not exist, has no audio, or has already
-// gone past the given status.
+// returns the status reached. The test fails if the meeting does not exist, has no audio, or has left the
+// given status behind, as it has at once if its stages take no time and no Hold stops it there.
 func (s *Server) Advance(meetingID string, until minutes.Status) minutes.Status {
 	s.helper()
 	before, _ := s.Meeting(meetingID)
@@ -96,14 +102,15 @@ func (s *Server) AdvanceClock(d time.Duration) time.Time {
 func (s *Server) Now() time.Time { return s.engine.Now() }
 
 // Delete deletes a meeting, whoever created it, as if somebody else did so while the program under test
-// waits for it. It reports whether there was one.
-func (s *Server) Delete(meetingID string) bool {
+// waits for it. The test fails if there is no such meeting.
+func (s *Server) Delete(meetingID string) {
+	s.helper()
 	m, _ := s.engine.Meeting(meetingID)
-	deleted := s.engine.Delete(meetingID)
-	if deleted {
-		s.inspector.Did("Delete", meetingID, fmt.Sprintf("%q is gone", m.Title))
+	if err := s.engine.Delete(meetingID); err != nil {
+		s.fail("Delete", err)
+		return
 	}
-	return deleted
+	s.inspector.Did("Delete", meetingID, fmt.Sprintf("%q is gone", m.Title))
 }
 
 // AddMeetings adds meetings of other creators, for tests of a program that follows all meetings of an

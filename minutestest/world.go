@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
@@ -34,8 +33,8 @@ type (
 	//	  "keys":[{"secret":"key_ci","integration_id":"int_ci","scopes":["meetings:read"],"ip_allowlist":["10.0.0.0/8"],"expires_at":1,"revoked":false}],
 	//	  "meetings":[{"title":"Weekly","creator_id":"emp_ada","status":"created","count":3}]}]}
 	World = world.World
-	// Stages sets how long a meeting stays in each status between its audio and its minutes. In a
-	// [Script], 0 means the World's time; in a [World], it means 20, 50 and 50 milliseconds, in this order.
+	// Stages sets how long a meeting stays in each status between its audio and its minutes. Stages{} means
+	// that the minutes are ready as soon as the audio has arrived.
 	//
 	//	Prepare, Transcribe, Write  time.Duration  // in audio_uploaded, transcribing, generating_minutes
 	Stages = world.Stages
@@ -97,15 +96,15 @@ type (
 	// Script sets how a meeting proceeds and ends; see [Server.Script]. It applies to the meeting with
 	// the given id, external id or title, or to all meetings if none of them is set. If several scripts
 	// match a meeting, each field comes from the most specific script that sets it: by id, then by
-	// external id, then by title, then the one for all. Its method Target returns the Script that removes it. A meeting without a script becomes minutes of a
-	// short conversation, after the World's stages.
+	// external id, then by title, then the one for all. Its method Target returns the Script that removes it.
+	// A meeting without a script becomes minutes of a short conversation, after the World's stages.
 	//
 	//	MeetingID, ExternalID, Title  string          // set at most one
 	//	Outcome                       minutes.Status  // minutes_ready or one of the four failure statuses
 	//	Transcript                    string          // a turn such as "spk_0: Good morning." on each line
 	//	Markdown, HTML                string          // the minutes; "": written from the transcript
 	//	Duration                      time.Duration   // of the recording; set it before the audio arrives
-	//	Stages                        Stages
+	//	Stages                        *Stages         // nil: as long as in the World
 	//	Hold                          minutes.Status  // stops here until Server.Release or Server.Advance
 	//	ListedAfter                   time.Duration   // lists omit the meeting for so long, although a GET finds it
 	Script = world.Script
@@ -165,14 +164,16 @@ func LoadWorld(r io.Reader) (World, error) {
 //	key_ben  of Ben Okafor, who is no administrator
 //
 // It also has a member in each status, two active projects and an archived one, two templates, and a few
-// terms of vocabulary. Its quota is 360,000 seconds and 1,000 credits, of which each set of minutes
-// costs one. Each call returns a new World, so you may change it.
+// terms of vocabulary. Its quota is a billion credits, of which each set of minutes costs one, and a billion
+// seconds, so that no suite uses it up. Every stage takes no time. Each call returns a new World, so you may
+// change it.
 func DefaultWorld() World {
 	return World{
-		Stages: Stages{Prepare: 20 * time.Millisecond, Transcribe: 50 * time.Millisecond, Write: 50 * time.Millisecond},
 		Organisations: []Organisation{{
-			ID:   "org_acme",
-			Name: "Acme",
+			ID:                "org_acme",
+			Name:              "Acme",
+			Credits:           new(1_000_000_000),
+			TranscribeSeconds: new(1_000_000_000),
 			Members: []Member{
 				{ID: "emp_ada", Name: "Ada Lovelace", Email: "ada@acme.example", Role: "Head of Engineering", Description: "Decides what is built and in which order.", Status: minutes.MemberActive, Admin: true},
 				{ID: "emp_ben", Name: "Ben Okafor", Email: "ben@acme.example", Role: "Engineer", Description: "Looks after the database and its backups.", Status: minutes.MemberActive},

@@ -53,13 +53,52 @@ func TestDefaultWorld(t *testing.T) {
 	require.NoError(t, err)
 	w, err := minutestest.LoadWorld(strings.NewReader(string(text)))
 	require.NoError(t, err)
-	assert.Equal(t, "org_acme", w.Organisations[0].ID)
+	acme := w.Organisations[0]
+	assert.Equal(t, "org_acme", acme.ID)
+	assert.Greater(t, min(*acme.Credits, *acme.TranscribeSeconds), 1_000_000, "no suite uses it up")
 
 	statuses := map[minutes.MemberStatus]bool{}
 	for _, m := range w.Organisations[0].Members {
 		statuses[m.Status] = true
 	}
 	assert.Len(t, statuses, 4, "a member in each status")
+}
+
+// A test that cannot run in a bubble does not wait for the second poll, which comes thirty real seconds later.
+func TestDefaultWorld_HasMinutesAtTheFirstPoll(t *testing.T) {
+	t.Parallel()
+	srv := minutestest.NewServer(t)
+	recording := minutes.FromReader(strings.NewReader("any bytes will do"), "audio/mpeg")
+	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"}
+	r, err := srv.Client().Meetings.Process(t.Context(), params, recording, nil)
+	require.NoError(t, err)
+	require.NotEmpty(t, r.Minutes.Content)
+	assert.Len(t, srv.Requests(minutes.OpMeetingsGet), 1)
+}
+
+// Outside a bubble, too, a test can hold a meeting. After Release, a Get wakes the wait.
+func TestRelease_NeedsOneGet(t *testing.T) {
+	t.Parallel()
+	srv := minutestest.NewServer(t)
+	srv.Script(minutestest.Script{Title: "Weekly", Hold: minutes.StatusTranscribing})
+	id := srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly", Status: minutes.StatusAudioUploaded})[0]
+	client := srv.Client()
+	held := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := client.Meetings.Wait(t.Context(), id, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) {
+			if m.Status == minutes.StatusTranscribing {
+				close(held)
+			}
+		}})
+		ended <- err
+	}()
+	<-held
+	require.True(t, srv.Release(id))
+	_, err := client.Meetings.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.NoError(t, <-ended)
+	assert.Len(t, srv.Requests(minutes.OpMeetingsGet), 2)
 }
 
 const small = `{"organisations":[{"id":"o"}]}`
@@ -170,7 +209,7 @@ func TestWorld_NeedsOnlyIDs(t *testing.T) {
 func TestScript_JSONRoundTrip(t *testing.T) {
 	t.Parallel()
 	script := minutestest.Script{
-		Title: "Weekly", Outcome: "minutes_failed", Duration: 90 * time.Minute, Stages: minutestest.Stages{Write: time.Second}, Hold: "transcribing", ListedAfter: time.Minute,
+		Title: "Weekly", Outcome: "minutes_failed", Duration: 90 * time.Minute, Stages: &minutestest.Stages{Write: time.Second}, Hold: "transcribing", ListedAfter: time.Minute,
 	}
 	const text = `{"title":"Weekly","outcome":"minutes_failed","stages":{"write":"1s"},"hold":"transcribing","duration":"1h30m0s","listed_after":"1m0s"}`
 	written, err := json.Marshal(script)

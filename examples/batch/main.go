@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		b.client, err = minutes.NewFromEnv(minutes.WithUserAgent("batch/1.0"), minutes.WithUploadConcurrency(*uploads))
 	} else {
 		fmt.Fprintln(stdout, "Offline, with the in-memory fake. Set MINUTES_BASE_URL and MINUTES_API_KEY to use the real service.")
-		b.client = fake().Client(minutes.WithUploadConcurrency(*uploads))
+		b.client = minutestest.New().Client(minutes.WithUploadConcurrency(*uploads))
 		b.in, b.out, err = offlineDirs(*in)
 	}
 	if err != nil {
@@ -61,14 +61,6 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		return errors.New("-in names no directory of recordings")
 	}
 	return b.run(ctx)
-}
-
-// fake returns an in-memory fake that has written the minutes by the Client's first poll after an upload, because the next
-// poll would come thirty seconds later.
-func fake() *minutestest.Server {
-	srv := minutestest.New()
-	srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}})
-	return srv
 }
 
 // offlineDirs keeps invented minutes away from real ones, because a later run could not tell them apart.

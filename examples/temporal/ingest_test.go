@@ -24,7 +24,6 @@ import (
 func realistic() minutestest.Option {
 	world := minutestest.DefaultWorld()
 	world.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: 5 * time.Minute, Write: 4 * time.Minute}
-	world.Organisations[0].Credits = new(1_000_000)
 	return minutestest.WithWorld(world)
 }
 

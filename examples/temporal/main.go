@@ -65,9 +65,7 @@ func offline(out io.Writer) error {
 	if err := os.WriteFile(recording, []byte("Good morning."), 0o600); err != nil {
 		return err
 	}
-	world := minutestest.DefaultWorld()
-	world.Stages = minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1} // the first poll finds the minutes
-	server := minutestest.New(minutestest.WithWorld(world))
+	server := minutestest.New()
 	defer server.Close()
 
 	env := environment(&activities{client: server.Client(), dir: dir}, "weekly-2026-11-20")

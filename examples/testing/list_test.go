@@ -29,7 +29,7 @@ func serviceTest(t *testing.T, test func(t *testing.T, srv *minutestest.Server))
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		srv.Script(minutestest.Script{Transcript: spoken, Stages: minutestest.Stages{Prepare: time.Minute, Transcribe: 10 * time.Minute, Write: time.Minute}})
+		srv.Script(minutestest.Script{Transcript: spoken, Stages: &minutestest.Stages{Prepare: time.Minute, Transcribe: 10 * time.Minute, Write: time.Minute}})
 		test(t, srv)
 	})
 }
@@ -94,7 +94,7 @@ func TestFaults(t *testing.T) {
 				require.NoError(t, err)
 				assert.Len(t, got.items, 2)
 				acme, _ := srv.Organisation("org_acme")
-				assert.Equal(t, 999, *acme.Credits, "one set of minutes")
+				assert.Equal(t, *minutestest.DefaultWorld().Organisations[0].Credits-1, *acme.Credits, "one set of minutes")
 			})
 		})
 	}

@@ -75,9 +75,7 @@ func newClient(opts ...minutes.Option) (*minutes.Client, error) {
 	if os.Getenv("MINUTES_BASE_URL") != "" || os.Getenv("MINUTES_API_KEY") != "" {
 		return minutes.NewFromEnv(opts...)
 	}
-	srv := minutestest.New()
-	srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}}) // the first poll finds the minutes
-	return srv.Client(opts...), nil
+	return minutestest.New().Client(opts...), nil
 }
 
 func routes(in *instance) http.Handler {

@@ -87,7 +87,6 @@ func TestInstances_OneKilled(t *testing.T) {
 	t.Parallel()
 	const recordings = 40
 	world := minutestest.DefaultWorld()
-	world.Stages = minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}
 	acme := &world.Organisations[0]
 	second := *acme.Key("key_ci") // because the audit takes all requests with one key for one program's
 	second.Secret = "key_ci_2"

@@ -191,9 +191,9 @@ func (c *chaos) script(rnd *rand.Rand, sc minutestest.Script) {
 		sc.Outcome = failures[i]
 	}
 	if rnd.IntN(2) == 0 {
-		sc.Stages.Transcribe = testkit.UpTo(rnd, 20*time.Minute)
+		sc.Stages = &minutestest.Stages{Transcribe: testkit.UpTo(rnd, 20*time.Minute)}
 	}
-	if sc.Outcome != "" || sc.Stages != (minutestest.Stages{}) {
+	if sc.Outcome != "" || sc.Stages != nil {
 		c.srv.Script(sc)
 	}
 }

@@ -13,6 +13,7 @@ import (
 // JSON, required are only ids, a key's secret and owner, a meeting's title, and the terms and variants of
 // a vocabulary.
 type World struct {
+	// Stages are those of every meeting that has no [Script] with others.
 	Stages        Stages         `json:"stages,omitzero"`
 	Organisations []Organisation `json:"organisations"`
 
@@ -22,9 +23,9 @@ type World struct {
 	PageSizes []int `json:"page_sizes,omitempty"`
 }
 
-// Stages sets how long a meeting stays in the statuses between its audio and its minutes. 0 means, in a
-// [Script], the World's time, and in a World 20, 50 and 50 milliseconds, in this order. As JSON, the
-// stages are durations such as "20ms" or "1m30s".
+// Stages sets how long a meeting stays in the statuses between its audio and its minutes. Stages{} means
+// that the minutes are ready as soon as the audio has arrived. As JSON, the stages are durations such as
+// "20ms" or "1m30s".
 type Stages struct {
 	Prepare    time.Duration // in audio_uploaded
 	Transcribe time.Duration // in transcribing
@@ -183,8 +184,8 @@ type Script struct {
 	HTML     string `json:"html,omitempty"`
 	// Duration is the recording's length, whatever its bytes say. Set it before the audio arrives.
 	Duration time.Duration `json:"-"` // "duration"
-	// Stages are how long the meeting stays in each status.
-	Stages Stages `json:"stages,omitzero"`
+	// Stages are how long the meeting stays in each status; nil: as long as in the World.
+	Stages *Stages `json:"stages,omitempty"`
 	// Hold stops the meeting in this status until it is released or advanced. The status is
 	// audio_uploaded, transcribing, transcribed or generating_minutes.
 	Hold minutes.Status `json:"hold,omitempty"`

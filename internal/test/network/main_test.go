@@ -137,9 +137,7 @@ type origin struct {
 // newOrigin starts a service whose meetings become ready at once.
 func newOrigin(t *testing.T) *origin {
 	t.Helper()
-	world := minutestest.DefaultWorld()
-	world.Stages = minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}
-	o := &origin{Server: minutestest.NewServer(t, minutestest.WithWorld(world))}
+	o := &origin{Server: minutestest.NewServer(t)}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _ := o.storage.Load().(string)
 		if r.Header.Get("X-Forwarded-Proto") == "https" || host != "" {

@@ -53,9 +53,6 @@ const (
 // D24: the template of an organisation that has none. It is the default (D25).
 var standardTemplate = world.Template{ID: "tpl_standard", Name: "Standard minutes", Source: "service", IsDefault: true}
 
-// The time that a meeting spends in each stage, unless a World or a script sets another.
-var defaultStages = world.Stages{Prepare: 20 * time.Millisecond, Transcribe: 50 * time.Millisecond, Write: 50 * time.Millisecond}
-
 // defaultSpecDate is the date of a meeting in a World that has none.
 const defaultSpecDate = "2026-01-01"
 

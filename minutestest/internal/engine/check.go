@@ -216,7 +216,9 @@ func checkScript(sc world.Script) error {
 	}
 	oneOf(c, "outcome", sc.Outcome, statuses[finalStatuses:]...)
 	oneOf(c, "hold", sc.Hold, statuses[1:finalStatuses]...)
-	c.stages("stages", sc.Stages)
+	if sc.Stages != nil {
+		c.stages("stages", *sc.Stages)
+	}
 	c.duration("duration", sc.Duration)
 	c.duration("listed_after", sc.ListedAfter)
 	return errors.Join(c.mistakes...)

@@ -63,13 +63,21 @@ type rig struct {
 
 func newRig(t testing.TB, change ...func(*engine.Config)) *rig {
 	t.Helper()
-	cfg := engine.Config{World: world.World{Stages: world.Stages{Prepare: 1, Transcribe: 1, Write: 1}, Organisations: []world.Organisation{acme(), globex()}}}
+	cfg := engine.Config{World: world.World{Organisations: []world.Organisation{acme(), globex()}}}
 	for _, f := range change {
 		f(&cfg)
 	}
 	s, err := engine.New(cfg)
 	require.NoError(t, err)
 	return &rig{t, s}
+}
+
+// release lets a held meeting continue.
+func (s *rig) release(id string) (held bool) {
+	s.t.Helper()
+	held, err := s.Release(id)
+	require.NoError(s.t, err)
+	return held
 }
 
 // withAcme changes the organisation most tests use.

@@ -135,8 +135,8 @@ func TestList_IsStableAmidChanges(t *testing.T) {
 			found, cursor = append(found, page...), next
 			s.create("ada", "")
 			if len(gone) > 1 { // one before the cursor, and one after
-				require.True(t, s.Delete(gone[0]))
-				require.True(t, s.Delete(gone[len(gone)-1]))
+				require.NoError(t, s.Delete(gone[0]))
+				require.NoError(t, s.Delete(gone[len(gone)-1]))
 				gone = gone[1 : len(gone)-1]
 			}
 		}

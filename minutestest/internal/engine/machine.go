@@ -41,7 +41,7 @@ func (o *organisation) plan(m *meeting, earliest time.Time) {
 		return
 	}
 	var stage time.Duration // none in transcribed
-	stages := orStages(sc.Stages, o.service.stages)
+	stages := *cmp.Or(sc.Stages, &o.service.stages)
 	switch m.Status {
 	case minutes.StatusAudioUploaded:
 		stage = stages.Prepare
@@ -182,7 +182,7 @@ func (s scripts) of(m *meeting) (sc world.Script) {
 		sc.Markdown = cmp.Or(sc.Markdown, wider.Markdown)
 		sc.HTML = cmp.Or(sc.HTML, wider.HTML)
 		sc.Duration = cmp.Or(sc.Duration, wider.Duration)
-		sc.Stages = orStages(sc.Stages, wider.Stages)
+		sc.Stages = cmp.Or(sc.Stages, wider.Stages)
 		sc.Hold = cmp.Or(sc.Hold, wider.Hold)
 		sc.ListedAfter = cmp.Or(sc.ListedAfter, wider.ListedAfter)
 	}
@@ -222,46 +222,49 @@ func (s *Service) Scripts() []world.Script {
 }
 
 // Release lets a held meeting continue, and reports whether it was held. The rest of its stage, if
-// any, still has to pass.
-func (s *Service) Release(id string) bool {
-	o, m := s.find(id)
-	if o == nil {
-		return false
+// any, still has to pass. It is an error if the meeting does not exist.
+func (s *Service) Release(id string) (held bool, err error) {
+	o, m, err := s.find(id)
+	if err != nil {
+		return false, err
 	}
 	defer s.mu.Unlock()
 	if !m.Held {
-		return false
+		return false, nil
 	}
 	m.released = true
 	o.plan(m, s.Now())
-	return true
+	return true, nil
 }
 
 // Advance moves a meeting on without a clock, held or not, until it is in status until or in a
-// final one; with until "" by one status. It returns the status reached. A meeting that is not
-// there, has no audio or is already final or past until is an error.
+// final one; with until "" by one status. It returns the status reached. It is an error if the meeting
+// does not exist, has no audio, has left until behind, or, with until "", is in a final status.
 func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, error) {
-	target := slices.Index(statuses, until)
-	if until != "" && target < 1 {
+	if until != "" && !slices.Contains(statuses[1:], until) {
 		return "", fmt.Errorf("until: a meeting cannot come to %q", until)
 	}
-	o, m := s.find(id)
-	if o == nil {
-		return "", fmt.Errorf("there is no meeting %q", id)
+	o, m, err := s.find(id)
+	if err != nil {
+		return "", err
 	}
 	defer s.mu.Unlock()
+	final := m.Status.Final()
 	switch {
 	case m.Audio == nil:
 		return m.Status, fmt.Errorf("meeting %s has no audio", id)
-	case m.Status == until:
-		return m.Status, nil
-	case m.Status.Final(), until != "" && slices.Index(statuses, m.Status) > target:
+	case until == "" && final, m.Status != until && m.hasBeen(until):
 		return m.Status, fmt.Errorf("meeting %s is %s already", id, m.Status)
-	}
-	for {
+	case until == "":
 		o.step(m, s.Now())
-		if until == "" || m.Status == until || m.Status.Final() {
-			return m.Status, nil
-		}
 	}
+	for until != "" && m.Status != until && !m.Status.Final() {
+		o.step(m, s.Now())
+	}
+	return m.Status, nil
+}
+
+// hasBeen reports whether m is or has been in a status.
+func (m *meeting) hasBeen(status minutes.Status) bool {
+	return slices.ContainsFunc(m.History, func(t world.Transition) bool { return t.Status == status })
 }

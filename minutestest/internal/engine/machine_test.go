@@ -112,7 +112,7 @@ func TestCredits_GoToFirstFinishedMinutes(t *testing.T) {
 		for range 4 {
 			ids = append(ids, s.create("ci", ""))
 		}
-		require.NoError(t, s.Script(world.Script{MeetingID: ids[0], Stages: world.Stages{Write: time.Hour}}))
+		require.NoError(t, s.Script(world.Script{MeetingID: ids[0], Stages: &world.Stages{Write: time.Hour}}))
 		for i := range ids { // the last to be created is the first to arrive
 			s.upload("ci", ids[3-i], 1)
 			time.Sleep(time.Second)
@@ -168,7 +168,7 @@ func TestTopUp(t *testing.T) {
 		a, b, c := s.create("ci", ""), s.create("ci", ""), s.create("ci", "")
 		until := time.Date(2000, 1, 15, 0, 0, 0, 0, time.UTC)
 		for id, at := range map[string]time.Time{a: until.Add(-2 * time.Second), b: until.Add(-time.Second), c: until} {
-			require.NoError(t, s.Script(world.Script{MeetingID: id, Stages: world.Stages{Write: time.Until(at)}}))
+			require.NoError(t, s.Script(world.Script{MeetingID: id, Stages: &world.Stages{Write: time.Until(at)}}))
 		}
 		for _, id := range []string{c, b, a} {
 			s.upload("ci", id, 16_000)
@@ -222,7 +222,7 @@ func TestRelease_LetsTheRestOfTheStagePass(t *testing.T) {
 			s.upload("ci", id, 1)
 			time.Sleep(stages.Prepare + held)
 			require.Equal(t, "transcribing", s.status("ci", id))
-			require.True(t, s.Release(id))
+			require.True(t, s.release(id))
 			time.Sleep(time.Hour)
 			require.Equal(t, history, s.history(id, start))
 		})
@@ -242,15 +242,15 @@ func TestScript(t *testing.T) {
 		require.NoError(t, s.Script(world.Script{ExternalID: "h", Hold: minutes.StatusTranscribing}))
 		s.upload("ci", held, 1)
 		s.upload("ci", other, 1)
-		require.False(t, s.Release(held))
+		require.False(t, s.release(held))
 		time.Sleep(time.Hour)
 		require.Equal(t, "minutes_ready", s.status("ci", other))
 		require.Equal(t, "transcribing", s.status("ci", held))
 		state, _ := s.Meeting(held)
 		require.True(t, state.Held)
 		require.NoError(t, s.Script(world.Script{}))
-		require.True(t, s.Release(held))
-		require.False(t, s.Release(held))
+		require.True(t, s.release(held))
+		require.False(t, s.release(held))
 		require.NoError(t, s.Script(world.Script{Title: "none", Hold: minutes.StatusTranscribing}))
 		time.Sleep(time.Hour)
 		require.Equal(t, "created@0 audio_uploaded@0 transcribing@10 transcribed@3600 generating_minutes@3600 minutes_ready@3630 ", s.history(held, start))
@@ -261,7 +261,7 @@ func TestScript(t *testing.T) {
 		start = time.Now()
 		s.upload("ci", id, 1)
 		time.Sleep(15 * time.Second)
-		require.NoError(t, s.Script(world.Script{MeetingID: id, Stages: world.Stages{Transcribe: time.Second, Write: time.Minute}, Outcome: minutes.StatusMinutesFailed}))
+		require.NoError(t, s.Script(world.Script{MeetingID: id, Stages: &world.Stages{Transcribe: time.Second, Write: time.Minute}, Outcome: minutes.StatusMinutesFailed}))
 		time.Sleep(time.Hour)
 		require.Equal(t, "created@0 audio_uploaded@0 transcribing@10 transcribed@15 generating_minutes@15 minutes_failed@75 ", s.history(id, start))
 
@@ -276,7 +276,7 @@ func TestScript(t *testing.T) {
 			require.Equal(t, want, got)
 		}
 		_, err = s.Advance(id, "")
-		require.Error(t, err, "final")
+		require.Error(t, err, "there is no next status")
 		id = s.create("ci", `"external_id":"h2"`)
 		require.NoError(t, s.Script(world.Script{ExternalID: "h2", Hold: minutes.StatusAudioUploaded}))
 		s.upload("ci", id, 1)
@@ -284,7 +284,7 @@ func TestScript(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, minutes.StatusTranscribed, got)
 		_, err = s.Advance(id, minutes.StatusTranscribing)
-		require.Error(t, err, "past it")
+		require.Error(t, err, "it has left that status behind")
 		_, err = s.Advance(id, "nonsense")
 		require.Error(t, err)
 		time.Sleep(time.Hour)
@@ -293,6 +293,6 @@ func TestScript(t *testing.T) {
 		require.Error(t, s.Script(world.Script{Outcome: minutes.StatusTranscribing}))
 		require.Error(t, s.Script(world.Script{Hold: minutes.StatusCreated}))
 		require.Error(t, s.Script(world.Script{MeetingID: "a", Title: "b"}))
-		require.Error(t, s.Script(world.Script{Stages: world.Stages{Write: -1}}))
+		require.Error(t, s.Script(world.Script{Stages: &world.Stages{Write: -1}}))
 	})
 }

@@ -74,15 +74,15 @@ func (o *organisation) before(seq uint64) (n int, found bool) {
 	return slices.BinarySearchFunc(o.meetings, seq, func(m *meeting, seq uint64) int { return cmp.Compare(m.seq, seq) })
 }
 
-// Delete deletes a meeting, whoever created it. It reports whether there was one.
-func (s *Service) Delete(id string) bool {
-	o, m := s.find(id)
-	if o == nil {
-		return false
+// Delete deletes a meeting, whoever created it. It is an error if there is none.
+func (s *Service) Delete(id string) error {
+	o, m, err := s.find(id)
+	if err != nil {
+		return err
 	}
 	defer s.mu.Unlock()
 	o.remove(m)
-	return true
+	return nil
 }
 
 // Add adds the meetings that specs describe to an organisation, and returns their ids. On error,
@@ -137,8 +137,8 @@ func (o *organisation) defaultVisibility(creator string) minutes.Visibility {
 
 // Meeting returns everything about a meeting, as of now.
 func (s *Service) Meeting(id string) (world.Meeting, bool) {
-	o, m := s.find(id)
-	if o == nil {
+	_, m, err := s.find(id)
+	if err != nil {
 		return world.Meeting{}, false
 	}
 	defer s.mu.Unlock()

@@ -96,14 +96,6 @@ func (o *organisation) byEmail(email string) *world.Member {
 	return nil
 }
 
-func orStages(s, other world.Stages) world.Stages {
-	return world.Stages{
-		Prepare:    cmp.Or(s.Prepare, other.Prepare),
-		Transcribe: cmp.Or(s.Transcribe, other.Transcribe),
-		Write:      cmp.Or(s.Write, other.Write),
-	}
-}
-
 func (o *organisation) toppedUpBy(at time.Time) bool {
 	return !o.resetAt.IsZero() && !o.resetAt.After(at)
 }

@@ -113,16 +113,17 @@ func (s *Service) organisation(id string) *organisation {
 	return nil
 }
 
-// find returns a meeting by its id, with the Service locked and brought up to now, or nil.
-func (s *Service) find(id string) (*organisation, *meeting) {
+// find returns a meeting by its id, with the Service locked and brought up to now. On error, the
+// Service is not locked.
+func (s *Service) find(id string) (*organisation, *meeting, error) {
 	s.lock()
 	for _, o := range s.orgs {
 		if m := o.byID[id]; m != nil {
-			return o, m
+			return o, m, nil
 		}
 	}
 	s.mu.Unlock()
-	return nil, nil
+	return nil, nil, fmt.Errorf("there is no meeting %q", id)
 }
 
 // World returns the present settings of all organisations, with the members, projects and terms
@@ -178,7 +179,8 @@ func (s *Service) Update(change func(*world.World) error) error {
 // adopt makes the settings of a checked World those of the service.
 func (s *Service) adopt(w world.World) {
 	now := s.Now()
-	s.stages, s.pageSizes = orStages(w.Stages, defaultStages), slices.Clone(w.PageSizes)
+	s.stages = w.Stages
+	s.pageSizes = slices.Clone(w.PageSizes)
 	var orgs []*organisation
 	for i := range w.Organisations {
 		settings := complete(&w.Organisations[i])

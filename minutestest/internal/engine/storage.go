@@ -86,8 +86,8 @@ func (c *call) put() (etag string, err *apiError) {
 // awaits returns an error if the meeting is gone or has audio. Without one, the meeting gets this
 // audio, unless it is nil.
 func (c *call) awaits(audio *world.Audio, seconds int) *apiError {
-	o, m := c.service.find(c.MeetingID)
-	if o == nil {
+	o, m, err := c.service.find(c.MeetingID)
+	if err != nil {
 		return errNoKey
 	}
 	defer c.service.mu.Unlock()
