@@ -307,10 +307,16 @@ type MeetingListParams struct {
 //   - [ErrNotFound]: a participant, the project or the template is unknown (assumed).
 //   - [ErrExternalIDTaken]: the key cannot see the meeting that has the ExternalID (assumed).
 func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParams) (m *Meeting, created bool, err error) {
+	return s.create(ctx, params, 0)
+}
+
+func (s *MeetingsService) create(
+	ctx context.Context, params *MeetingCreateParams, patience time.Duration,
+) (m *Meeting, created bool, err error) {
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, false, err
 	}
-	in := rest.Request{Body: params, Repeatable: params.ExternalID != ""}
+	in := rest.Request{Body: params, Repeatable: params.ExternalID != "", Patience: patience}
 	m, resp, err := s.core.callMeeting(ctx, OpMeetingsCreate, in)
 	return m, err == nil && resp.Status == http.StatusCreated, err
 }
@@ -457,11 +463,13 @@ func (s *MeetingsService) SetParticipants(ctx context.Context, id string, member
 // Errors (assumed): [ErrInvalidRequest] (not a MIME type), [ErrBadRequest] (the meeting has audio),
 // [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string) (*UploadTarget, error) {
-	target, _, err := s.uploadURL(ctx, id, contentType)
+	target, _, err := s.uploadURL(ctx, id, contentType, 0)
 	return target, err
 }
 
-func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string) (*UploadTarget, *rest.Response, error) {
+func (s *MeetingsService) uploadURL(
+	ctx context.Context, id, contentType string, patience time.Duration,
+) (*UploadTarget, *rest.Response, error) {
 	if contentType == "" {
 		return nil, nil, &ParamError{Param: "contentType", Reason: "must not be empty"}
 	}
@@ -469,7 +477,8 @@ func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string)
 		ContentType string `json:"content_type"`
 	}
 	body.ContentType = contentType
-	target, resp, err := call[UploadTarget](ctx, s.core, OpMeetingsUploadURL, rest.Request{ID: id, Body: &body})
+	in := rest.Request{ID: id, Body: &body, Patience: patience}
+	target, resp, err := call[UploadTarget](ctx, s.core, OpMeetingsUploadURL, in)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -41,7 +41,7 @@ func defaultSettings() *settings {
 		attemptTimeout:    30 * time.Second,
 		uploadTimeouts:    UploadTimeouts{Stall: time.Minute, Response: 5 * time.Minute}, // some proxies scan first
 		uploadConcurrency: 4,
-		maxRetries:        4,
+		maxRetries:        rest.DefaultMaxRetries,
 		rateLimit:         rate.NewLimiter(100, 100), // only slows runaway loops down
 		userAgent:         "minutes-go/" + version,
 		routes:            slices.Clone(route.Table),
@@ -118,10 +118,11 @@ func WithUserAgent(product string) Option {
 		func(s *settings) { s.userAgent = product + " minutes-go/" + version })
 }
 
-// WithMaxRetries limits the retries of a request to n, after its first attempt. The default is 4, and 0
-// switches retries off. Before each retry, the Client waits for a random time (exponential backoff with
-// jitter): at most half a second before the first one, and twice as long before each further one, up to 30
-// seconds.
+// WithMaxRetries limits the retries of a request to n, after its first attempt. The default is 6, and 0
+// switches retries off. Before each retry, the Client waits (exponential backoff with jitter): for a quarter
+// to half a second before the first one, and twice as long before each further one, up to 30 seconds. So,
+// by default, a call outlasts an outage of 15 seconds. In Process, Resume and Upload, the requests before
+// the upload go on for at least a minute, like the upload itself.
 //
 // The Client retries an API call only if the retry is safe:
 //

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"sync"
 	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 // ProcessOptions configures Process, Resume and ProcessAll. A nil pointer or a zero field selects
@@ -85,7 +87,7 @@ func (s *MeetingsService) process(ctx context.Context, r *Result, source Source,
 func (s *MeetingsService) createAndUpload(ctx context.Context, r *Result, rec Recording, o *ProcessOptions) error {
 	shared := true
 	if r.Meeting == nil {
-		m, created, err := s.Create(ctx, r.Params)
+		m, created, err := s.create(ctx, r.Params, storage.Patience)
 		if err != nil {
 			return err
 		}

@@ -62,6 +62,57 @@ func TestProcess_TurnsARecordingIntoMinutes(t *testing.T) {
 	})
 }
 
+// If nothing can be reached for half a minute, whatever request comes first, no recording fails. The
+// requests around the upload last as long as the upload.
+func TestProcess_SurvivesOutages(t *testing.T) {
+	t.Parallel()
+	for _, first := range []minutes.Operation{
+		minutes.OpMeetingsCreate, minutes.OpMeetingsUploadURL, minutes.OpUpload, minutes.OpMeetingsGet, minutes.OpMeetingsMinutes,
+	} {
+		t.Run(string(first), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				var jobs sync.WaitGroup
+				for i := range 40 {
+					jobs.Go(func() {
+						gone := &outage{first: first, lasts: 30 * time.Second, next: srv.HTTPClient().Transport}
+						c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: gone}))
+						_, err := c.Meetings.Process(t.Context(), weekly(fmt.Sprint("rec-", i)), testkit.Audio(100), nil)
+						assert.NoError(t, err)
+					})
+				}
+				jobs.Wait()
+				oneMeeting(t, srv, 40)
+			})
+		})
+	}
+}
+
+// outage is a transport that loses the network for a while, when the first request of an operation comes.
+type outage struct {
+	first minutes.Operation
+	lasts time.Duration
+	next  http.RoundTripper
+
+	mu    sync.Mutex
+	began time.Time
+}
+
+func (o *outage) RoundTrip(req *http.Request) (*http.Response, error) {
+	a, _ := minutes.AttemptFromContext(req.Context())
+	o.mu.Lock()
+	if o.began.IsZero() && a.Operation == o.first {
+		o.began = time.Now()
+	}
+	gone := !o.began.IsZero() && time.Since(o.began) < o.lasts
+	o.mu.Unlock()
+	if gone {
+		return nil, testbase.ErrRefused
+	}
+	return o.next.RoundTrip(req)
+}
+
 // oneMeeting checks that there are n meetings, each with one audio.
 func oneMeeting(t *testing.T, srv *minutestest.Server, n int) {
 	t.Helper()

@@ -136,7 +136,7 @@ func (u *upload) prepare(ctx context.Context, renew bool) (err error) {
 // newURL gets an upload URL.
 func (u *upload) newURL(ctx context.Context) error {
 	sentAt := time.Now()
-	t, resp, err := u.uploadURL(ctx, u.id, u.put.ContentType)
+	t, resp, err := u.uploadURL(ctx, u.id, u.put.ContentType, storage.Patience)
 	if err != nil {
 		return err
 	}

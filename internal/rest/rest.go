@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"time"
@@ -62,7 +63,7 @@ func New(cfg Config) *Client {
 	chain = &limit{next: chain, throttle: cfg.Throttle}
 	c.retries = retryablehttp.Client{
 		HTTPClient: &http.Client{Transport: chain},
-		RetryMax:   cfg.MaxRetries,
+		RetryMax:   math.MaxInt, // checkRetry counts
 		CheckRetry: c.checkRetry,
 		Backoff: func(_, _ time.Duration, retry int, resp *http.Response) time.Duration {
 			return Delay(retry, RetryAfter(resp))
@@ -83,6 +84,7 @@ type Request struct {
 	Body       any           // for encoding/json, or nil
 	Repeatable bool          // sending the request twice has the same effect as sending it once
 	Background bool          // gives way to requests that are not, and is never retried
+	Patience   time.Duration // retry for at least this long after the first failure, unless MaxRetries is 0
 	Send       func() bool   // is called just before the request is sent; false cancels it; may be nil
 	MaxBody    int64         // how many bytes of a response to read; 0 means 4 MiB
 	Buffer     *bytes.Buffer // if not nil, holds the body of the Response until the next request with this Buffer
@@ -108,6 +110,8 @@ type call struct {
 	response Response
 	attempts int      // so far
 	attempt  *Attempt // the last one
+	// firstFailure is when the first attempt ended that is worth retrying.
+	firstFailure time.Time
 	// failure is why the last attempt got no whole response, or why there was none. It is nil after a
 	// whole response. Only checkRetry sets it.
 	failure error

@@ -84,42 +84,117 @@ func TestRetry_OnlyIfSafe(t *testing.T) {
 	}
 }
 
-// The wait before a retry is random, over the full range.
+// The wait before a retry is random, from half of the longest wait to all of it.
 func TestRetry_Waits(t *testing.T) {
 	t.Parallel()
-	ms := func(n ...time.Duration) []time.Duration { return n }
+	waits := func(n ...time.Duration) []time.Duration { return n }
 	const s = time.Second
+	doubling := append(waits(s/2, s, 2*s, 4*s, 8*s, 16*s), slices.Repeat(waits(30*s), 14)...)
 	for name, test := range map[string]struct {
-		answer         answer
-		shortest, most []time.Duration
+		answer  answer
+		asked   time.Duration   // by the service, on top of
+		backoff []time.Duration // the longest
 	}{
-		"502":                     {answer{status: 502}, make([]time.Duration, 20), append(ms(s/2, s, 2*s, 4*s, 8*s, 16*s), slices.Repeat(ms(30*s), 14)...)},
-		"lost":                    {answer{err: io.EOF}, ms(0, 0), ms(s/2, s)},
-		"503 for 3 s":             {answer{status: 503, retryAfter: "3"}, ms(3*s, 3*s), ms(7*s/2, 4*s)},
-		"500 ignores Retry-After": {answer{status: 500, retryAfter: "30"}, ms(0, 0), ms(s/2, s)},
+		"502":                     {answer{status: 502}, 0, doubling},
+		"lost":                    {answer{err: io.EOF}, 0, waits(s/2, s)},
+		"503 for 3 s":             {answer{status: 503, retryAfter: "3"}, 3 * s, waits(s/2, s)},
+		"500 ignores Retry-After": {answer{status: 500, retryAfter: "30"}, 0, waits(s/2, s)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				low, high := make([]time.Duration, len(test.most)), make([]time.Duration, len(test.most))
-				for i := range 100 {
+				retries := len(test.backoff)
+				waited := make([][]time.Duration, retries) // by the number of the retry
+				for range 100 {
 					sv := &service{answers: []answer{test.answer}}
-					_, _ = newClient(sv, func(cfg *Config) { cfg.MaxRetries = len(test.most) }).Call(t.Context(), get)
-					require.Len(t, sv.sent, len(test.most)+1)
-					for n := range low {
-						wait := sv.sent[n+1].Sub(sv.sent[n])
-						if i == 0 {
-							low[n] = wait
-						}
-						low[n], high[n] = min(low[n], wait), max(high[n], wait)
+					_, _ = newClient(sv, func(cfg *Config) { cfg.MaxRetries = retries }).Call(t.Context(), get)
+					require.Len(t, sv.sent, retries+1)
+					for n := range retries {
+						waited[n] = append(waited[n], sv.sent[n+1].Sub(sv.sent[n]))
 					}
 				}
-				for n := range low {
-					require.GreaterOrEqual(t, low[n], test.shortest[n], "retry %d", n)
-					require.LessOrEqual(t, high[n], test.most[n], "retry %d", n)
-					require.Greater(t, high[n]-low[n], (test.most[n]-test.shortest[n])*2/3, "retry %d: full jitter", n)
+				for n, longest := range test.backoff {
+					least := slices.Min(waited[n])
+					most := slices.Max(waited[n])
+					require.GreaterOrEqual(t, least, test.asked+longest/2, "retry %d", n)
+					require.LessOrEqual(t, most, test.asked+longest, "retry %d", n)
+					require.Greater(t, most-least, longest/3, "retry %d: jitter", n)
 				}
 			})
+		})
+	}
+}
+
+// outage is a service that cannot be reached, or whose proxy says so, until the outage ends.
+func outage(status int, lasts time.Duration) http.RoundTripper {
+	began := time.Now()
+	return testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		a := answer{status: status, err: testbase.ErrRefused}
+		if time.Since(began) >= lasts {
+			a = answer{status: 200}
+		}
+		return (&service{answers: []answer{a}}).RoundTrip(req)
+	})
+}
+
+// With the default number of retries, a short outage ends hardly any call, even if the call begins with
+// the outage.
+func TestRetry_SurvivesShortOutages(t *testing.T) {
+	t.Parallel()
+	const calls = 500
+	for _, test := range []struct {
+		lasts time.Duration
+		least float64 // the share of the calls that survive
+	}{{3 * time.Second, 0.99}, {5 * time.Second, 0.99}, {10 * time.Second, 0.9}, {15 * time.Second, 0.9}} {
+		for _, status := range []int{0, 502} {
+			synctest.Test(t, func(t *testing.T) {
+				survived := 0
+				for range calls {
+					c := newClient(outage(status, test.lasts), func(cfg *Config) { cfg.MaxRetries = DefaultMaxRetries })
+					resp, err := c.Call(t.Context(), get)
+					if err == nil && resp.Status == http.StatusOK {
+						survived++
+					}
+				}
+				require.GreaterOrEqual(t, float64(survived), calls*test.least, "%v of %d", test.lasts, status)
+			})
+		}
+	}
+}
+
+// A patient request goes on for its Patience after the first failure, however few retries there are.
+func TestRetry_GoesOnForPatience(t *testing.T) {
+	t.Parallel()
+	patient := get
+	patient.Patience = time.Minute
+	unsafe := create
+	unsafe.Patience = time.Minute
+	background := patient
+	background.Background = true
+	for name, test := range map[string]struct {
+		maxRetries int
+		in         Request
+		lasts      time.Duration
+		survives   bool
+	}{
+		"default":          {DefaultMaxRetries, patient, time.Minute, true},
+		"one retry":        {1, patient, time.Minute, true},
+		"no retries":       {0, patient, time.Second, false},
+		"too long":         {1, patient, 2 * time.Minute, false},
+		"not safe":         {1, unsafe, time.Second / 10, false},
+		"in background":    {1, background, time.Second / 10, false},
+		"without patience": {1, get, time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range 100 {
+				synctest.Test(t, func(t *testing.T) {
+					c := newClient(outage(502, test.lasts), func(cfg *Config) { cfg.MaxRetries = test.maxRetries })
+					resp, err := c.Call(t.Context(), test.in)
+					require.NoError(t, err)
+					require.Equal(t, test.survives, resp.Status == http.StatusOK)
+				})
+			}
 		})
 	}
 }

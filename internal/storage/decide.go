@@ -44,9 +44,9 @@ type State struct {
 }
 
 const (
-	// spread is how long an upload keeps trying after its first failure, so that a short outage of
+	// Patience is how long an upload keeps trying after its first failure, so that a short outage of
 	// the network or of storage ends no upload.
-	spread = time.Minute
+	Patience = time.Minute
 	// settling is how long the service may take to notice audio that has arrived.
 	settling = 5 * time.Second
 )
@@ -75,7 +75,7 @@ func Decide(s State, o Outcome, now time.Time, wait time.Duration) (Decision, St
 	}
 	s.FirstFailure = cmp.Or(s.FirstFailure, now)
 	inTime := func(wait time.Duration) bool { return s.Deadline.IsZero() || now.Add(wait).Before(s.Deadline) }
-	tried := s.Attempts > s.MaxRetries && now.Sub(s.FirstFailure) >= spread
+	tried := s.Attempts > s.MaxRetries && now.Sub(s.FirstFailure) >= Patience
 	if s.MaxRetries == 0 || tried || !inTime(d.Wait) || o.RetryAfter > rest.MaxRetryAfter {
 		d.Step = GiveUp
 	}

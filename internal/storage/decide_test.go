@@ -20,7 +20,7 @@ func TestDecide(t *testing.T) {
 	status := func(n int, code string) Outcome { return Outcome{StatusCode: n, Code: code, Sent: 1} }
 	arrived := func(s *State) { s.Arrived = true }
 	shared := func(s *State) { s.Shared = true }
-	tried := func(s *State) { s.Attempts, s.FirstFailure = 4, now.Add(-spread) }
+	tried := func(s *State) { s.Attempts, s.FirstFailure = 4, now.Add(-Patience) }
 	for name, test := range map[string]struct {
 		outcome Outcome
 		state   func(*State)
@@ -64,7 +64,7 @@ func TestDecide(t *testing.T) {
 		"lost, no retries":                {outcome: Outcome{Sent: 1}, state: func(s *State) { s.MaxRetries = 0 }, want: Decision{GiveUp, settling, true}},
 		"429, retries and a minute spent": {outcome: status(429, ""), state: tried, want: Decision{Step: GiveUp}},
 		"lost, retries and minute spent":  {outcome: Outcome{Sent: 1}, state: tried, want: Decision{GiveUp, settling, true}},
-		"429, only retries spent": {outcome: status(429, ""), state: func(s *State) { s.Attempts, s.FirstFailure = 9, now.Add(1-spread) },
+		"429, only retries spent": {outcome: status(429, ""), state: func(s *State) { s.Attempts, s.FirstFailure = 9, now.Add(1-Patience) },
 			want: Decision{Step: Retry, Wait: wait}},
 		"429, only a minute spent": {outcome: status(429, ""), state: func(s *State) { s.Attempts, s.FirstFailure = 3, now.Add(-time.Hour) },
 			want: Decision{Step: Retry, Wait: wait}},
