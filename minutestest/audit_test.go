@@ -156,17 +156,58 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 		do   func(t *testing.T, s *minutestest.Server, c *caller, id string)
 		want int
 	}{
-		"at the floor": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
+		"at the interval": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			for range 5 {
 				c.status(t, id)
 				time.Sleep(minutestest.MinPollInterval)
 			}
 		}, 0},
-		"a moment early": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
+		"a second early": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
+			for range 5 {
+				c.status(t, id)
+				time.Sleep(minutestest.MinPollInterval - time.Second)
+			}
+		}, 0},
+		"more than a second early": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			c.status(t, id)
-			time.Sleep(minutestest.MinPollInterval - 1)
+			time.Sleep(minutestest.MinPollInterval - time.Second - 1)
 			c.status(t, id)
 		}, 1},
+		"a stub without a status": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
+			stub := minutestest.Respond(200, "application/json", "{}")
+			s.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, stub, stub)
+			c.status(t, id)
+			c.status(t, id)
+		}, 0},
+		"a stub with a status": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
+			stub := minutestest.Respond(200, "application/json", `{"status":"transcribing"}`)
+			s.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, stub, stub)
+			c.status(t, id)
+			c.status(t, id)
+			assert.Contains(t, s.Violations()[0].Text, "and was transcribing both times")
+		}, 1},
+		"minutes that are not ready": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
+			for range 2 {
+				c.call("GET", "/v1/meetings/"+id+"/minutes?format=html", "")
+				time.Sleep(minutestest.MinPollInterval)
+			}
+			c.call("GET", "/v1/meetings/"+id+"/minutes", "")
+			c.call("GET", "/v1/meetings/"+id+"/minutes", "")
+			want := `minutes of meeting ` + id + ` ("Polled") was sent again after 0s instead of 30s, and got MINUTES_NOT_READY both times`
+			assert.Contains(t, s.Violations()[0].Text, want)
+		}, 1},
+		"a transcript that is not ready": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
+			c.call("GET", "/v1/meetings/"+id+"/transcript", "")
+			c.status(t, id)
+			time.Sleep(time.Second)
+			c.call("GET", "/v1/meetings/"+id+"/transcript", "")
+		}, 1},
+		"minutes that become ready": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
+			c.call("GET", "/v1/meetings/"+id+"/minutes?format=html", "")
+			s.Advance(id, minutes.StatusMinutesReady)
+			c.call("GET", "/v1/meetings/"+id+"/minutes?format=html", "")
+			c.call("GET", "/v1/meetings/"+id+"/minutes?format=html", "")
+		}, 0},
 		"two keys": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			c.status(t, id)
 			c.key = "key_ada"
@@ -298,6 +339,7 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 		"create with an external id":        {"meetings.create", "POST", "/v1/meetings", `{"title":"Twice","date":"2026-11-21","external_id":"x"}`, minutestest.BadGateway(), 0},
 		"create with one, after its effect": {"meetings.create", "POST", "/v1/meetings", `{"title":"Twice","date":"2026-11-21","external_id":"x"}`, minutestest.LoseResponse(), 0},
 		"member":                            {"members.create", "POST", "/v1/employees", `{"name":"Twice"}`, minutestest.LoseResponse(), 1},
+		"member with an email":              {"members.create", "POST", "/v1/employees", `{"name":"Twice","email":"t@acme.example"}`, minutestest.LoseResponse(), 0},
 		"project":                           {"projects.create", "POST", "/v1/projects", `{"name":"Twice"}`, minutestest.LoseResponse(), 1},
 		"term":                              {"vocabulary.add", "POST", "/v1/vocabulary/terms", `{"term":"Twice"}`, minutestest.LoseResponse(), 0},
 		"update":                            {"meetings.update", "PATCH", "/v1/meetings/{id}", `{"title":"Twice"}`, minutestest.LoseResponse(), 0},

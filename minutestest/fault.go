@@ -2,21 +2,14 @@ package minutestest
 
 import (
 	"cmp"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
@@ -31,7 +24,7 @@ import (
 //	{"kind":"rate_limit","retry_after":"30"}
 //	{"kind":"refuse","code":"INTERNAL_ERROR"}
 //	{"kind":"refuse_upload","status":503,"code":"SlowDown","message":"Please reduce your request rate."}
-//	{"kind":"respond","status":502,"content_type":"text/html","body":"<h1>Bad Gateway</h1>","header":{"Retry-After":"5"}}
+//	{"kind":"respond","status":502,"content_type":"text/html","body":"<h1>Bad</h1>","header":{"Retry-After":"5"}}
 //	{"kind":"show_status","meeting_status":"archiving"}
 //	{"kind":"truncate","bytes":10}
 //	{"kind":"drip","over":"5s"}
@@ -45,66 +38,33 @@ type Fault struct {
 	call func(Request) // of kindCall
 }
 
+// faultForm is a Fault as JSON.
 type faultForm struct {
-	Kind           faultKind         `json:"kind"`
-	Status         int               `json:"status,omitempty"`
-	Code           string            `json:"code,omitempty"`
-	Message        string            `json:"message,omitempty"`
-	RetryAfter     string            `json:"retry_after,omitempty"`
-	Header         map[string]string `json:"header,omitempty"`
-	ContentType    string            `json:"content_type,omitempty"`
-	Body           string            `json:"body,omitempty"`
-	MeetingStatus  minutes.Status    `json:"meeting_status,omitempty"`
-	Bytes          int64             `json:"bytes,omitempty"`
-	BytesPerSecond int64             `json:"bytes_per_second,omitempty"`
-	Over           world.Duration    `json:"over,omitempty"`
-	Delay          world.Duration    `json:"delay,omitempty"`
-	AfterEffect    bool              `json:"after_effect,omitempty"`
+	Kind faultKind `json:"kind"`
+	// Status is of the response.
+	Status int `json:"status,omitempty"`
+	// Code is of the response, an error.
+	Code string `json:"code,omitempty"`
+	// Message is of the response, an error.
+	Message string `json:"message,omitempty"`
+	// RetryAfter is a header of the response.
+	RetryAfter string `json:"retry_after,omitempty"`
+	// Header has further headers of the response.
+	Header      map[string]string `json:"header,omitempty"`
+	ContentType string            `json:"content_type,omitempty"`
+	Body        string            `json:"body,omitempty"`
+	// MeetingStatus is what show_status shows.
+	MeetingStatus minutes.Status `json:"meeting_status,omitempty"`
+	// Bytes is how much is transferred before the connection ends.
+	Bytes          int64 `json:"bytes,omitempty"`
+	BytesPerSecond int64 `json:"bytes_per_second,omitempty"`
+	// Over is how long a body takes.
+	Over world.Duration `json:"over,omitempty"`
+	// Delay is the wait before the fault takes place.
+	Delay world.Duration `json:"delay,omitempty"`
+	// AfterEffect is whether the service handles the request first.
+	AfterEffect bool `json:"after_effect,omitempty"`
 }
-
-type faultKind string
-
-const (
-	kindDelay        faultKind = "delay"
-	kindReset        faultKind = "reset"
-	kindResetUpload  faultKind = "reset_upload"
-	kindRateLimit    faultKind = "rate_limit"
-	kindRefuse       faultKind = "refuse"
-	kindRefuseUpload faultKind = "refuse_upload"
-	kindRespond      faultKind = "respond"
-	kindTruncate     faultKind = "truncate"
-	kindDrip         faultKind = "drip"
-
-	kindSlowUpload faultKind = "slow_upload"
-	kindShowStatus faultKind = "show_status"
-	kindCall       faultKind = "call" // in Go only, as are those below
-
-	kindBadCertificate    faultKind = "bad_certificate"
-	kindConnectionRefused faultKind = "connection_refused"
-	kindNoSuchHost        faultKind = "no_such_host"
-)
-
-// A trait is what kinds have in common.
-type trait int
-
-const (
-	replaces   trait = 1 << iota // it has a response of its own, and so headers
-	keeps                        // the response is the service's own, changed or late
-	late                         // it always comes after the effect
-	early                        // it never does
-	cuts                         // the connection is reset
-	ofStorage                    // it happens to an upload
-	clientSide                   // it happens before a request is sent, so only clients in this process can see it
-)
-
-var traits = map[faultKind]trait{
-	kindDelay: keeps, kindCall: keeps, kindSlowUpload: keeps | early | ofStorage, kindShowStatus: keeps | late, kindTruncate: keeps | late, kindDrip: keeps | late,
-	kindReset: cuts, kindResetUpload: cuts | early | ofStorage,
-	kindRateLimit: replaces, kindRefuse: replaces, kindRefuseUpload: replaces | ofStorage, kindRespond: replaces,
-	kindBadCertificate: clientSide | early, kindConnectionRefused: clientSide | early, kindNoSuchHost: clientSide | early,
-}
-
-func (f Fault) is(t trait) bool { return traits[f.form.Kind]&t != 0 }
 
 // Delay keeps the request waiting for d before it is handled. In a synctest bubble d is virtual time.
 func Delay(d time.Duration) Fault {
@@ -177,17 +137,6 @@ func ConnectionRefused() Fault { return Fault{form: faultForm{Kind: kindConnecti
 // NoSuchHost makes the look-up of the host's name fail: the client's error wraps a *net.DNSError.
 func NoSuchHost() Fault { return Fault{form: faultForm{Kind: kindNoSuchHost}} }
 
-// dialError is the error of the kinds that keep a connection from being made.
-func (f Fault) dialError(host string) error {
-	switch f.form.Kind {
-	case kindConnectionRefused:
-		return &net.OpError{Op: "dial", Net: "tcp", Addr: pipeAddr(host), Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
-	case kindNoSuchHost:
-		return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}
-	}
-	return &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}
-}
-
 // Call calls f when the request arrives, and then handles the request; with [Fault.AfterEffect] it calls
 // f after that, before the response is sent. The Request has only the fields that are known by then. f
 // may call any method of the Server except Close, for example to revoke the key or to inject another
@@ -207,7 +156,9 @@ func Call(f func(Request)) Fault { return Fault{form: faultForm{Kind: kindCall},
 
 // BadGateway responds with 502 and the HTML page of a proxy.
 func BadGateway() Fault {
-	return Respond(http.StatusBadGateway, "text/html; charset=utf-8", "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n")
+	const page = "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head>" +
+		"<body><h1>502 Bad Gateway</h1></body></html>\n"
+	return Respond(http.StatusBadGateway, "text/html; charset=utf-8", page)
 }
 
 // Truncate handles the request, but ends the connection after n bytes of the response's body. It always
@@ -224,11 +175,17 @@ func Drip(d time.Duration) Fault {
 
 // Delayed returns f with a wait of d before it takes place. With [Fault.AfterEffect], the request is
 // handled before the wait.
-func (f Fault) Delayed(d time.Duration) Fault { f.form.Delay = world.Duration(d); return f }
+func (f Fault) Delayed(d time.Duration) Fault {
+	f.form.Delay = world.Duration(d)
+	return f
+}
 
 // AfterEffect returns f, applied only after the request has been handled. The request takes effect, but
 // the client gets f's response or none. With [Delay], the client gets the service's own response late.
-func (f Fault) AfterEffect() Fault { f.form.AfterEffect = true; return f }
+func (f Fault) AfterEffect() Fault {
+	f.form.AfterEffect = true
+	return f
+}
 
 // WithHeader returns f with a header in its response, such as Retry-After. It is for faults that replace
 // the response: [RateLimit], [Refuse], [RefuseUpload], [ExpireURL], [Respond] and [BadGateway].
@@ -266,48 +223,14 @@ func (f *Fault) UnmarshalJSON(data []byte) error {
 	if err := world.Decode(data, &form); err != nil {
 		return fmt.Errorf("fault: %w", err)
 	}
-	f.form = form
-	if form.Kind == kindCall || f.is(clientSide) {
-		return fmt.Errorf("fault: kind: %s works only within one process", form.Kind)
+	kind := kinds[form.Kind]
+	if kind.onlyInGo {
+		return fmt.Errorf("fault: %s: it works only within one process", form.Kind)
 	}
-	f.form.AfterEffect = form.AfterEffect || f.is(late)
-	return f.check()
-}
-
-// check returns why f cannot be, beginning with the field at fault.
-func (f Fault) check() error {
-	form := f.form
-	_, known := traits[form.Kind]
-	hasStatus := form.Kind == kindRespond || form.Kind == kindRefuseUpload
-	switch {
-	case !known:
-		return fmt.Errorf("fault: kind: there is no kind %q", form.Kind)
-	case form.Header != nil && !f.is(replaces):
-		return fmt.Errorf("fault: header: %s has no response of its own", form.Kind)
-	case form.RetryAfter != "" && !f.is(replaces):
-		return fmt.Errorf("fault: retry_after: %s has no response of its own", form.Kind)
-	case form.Delay < 0:
-		return fmt.Errorf("fault: delay: %s is negative", time.Duration(form.Delay))
-	case form.Kind == kindDelay && form.Delay == 0:
-		return errors.New("fault: delay: a duration over 0 expected")
-	case form.Over < 0:
-		return fmt.Errorf("fault: over: %s is negative", time.Duration(form.Over))
-	case form.Bytes < 0:
-		return fmt.Errorf("fault: bytes: %d is negative", form.Bytes)
-	case form.Kind == kindSlowUpload && form.BytesPerSecond < 1:
-		return fmt.Errorf("fault: bytes_per_second: %d is not at least 1", form.BytesPerSecond)
-	case hasStatus && (form.Status < 200 || form.Status > 599):
-		return fmt.Errorf("fault: status: %s with status %d, which is not from 200 to 599", form.Kind, form.Status)
-	case form.Kind == kindRefuse && engine.StatusOf(minutes.ErrorCode(form.Code)) == 0:
-		return fmt.Errorf("fault: code: the API has no code %q; use respond for any other", form.Code)
-	case form.Kind == kindRefuseUpload && form.Code == "":
-		return errors.New("fault: code: refuse_upload without a code")
-	case form.Kind == kindShowStatus && form.MeetingStatus == "":
-		return errors.New("fault: meeting_status: show_status without a status")
-	case form.Kind == kindCall && f.call == nil:
-		return errors.New("fault: call: the function is nil")
-	case form.AfterEffect && f.is(early):
-		return fmt.Errorf("fault: after_effect: %s never comes after the effect", form.Kind)
+	form.AfterEffect = form.AfterEffect || kind.effect == always
+	f.form = form
+	if err := f.check(); err != nil {
+		return fmt.Errorf("fault: %w", err)
 	}
 	return nil
 }

@@ -484,11 +484,11 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 		`{"kind":"truncate","bytes":-1}`:                    "bytes: -1 is negative",
 		`{"kind":"reset_upload","bytes":-1}`:                "bytes: -1 is negative",
 		`{"kind":"refuse","code":"NOPE"}`:                   `no code "NOPE"`,
-		`{"kind":"respond","status":99}`:                    "status 99",
-		`{"kind":"refuse_upload","status":503}`:             "without a code",
+		`{"kind":"respond","status":99}`:                    "respond: status: 99 is not from",
+		`{"kind":"refuse_upload","status":503}`:             "refuse_upload: code: missing",
 		`{"kind":"reset_upload","after_effect":true}`:       "never comes after the effect",
 		`{"kind":"slow_upload"}`:                            "not at least 1",
-		`{"kind":"show_status"}`:                            "without a status",
+		`{"kind":"show_status"}`:                            "show_status: meeting_status: missing",
 		`{"kind":"call"}`:                                   "works only within one process",
 		`{"kind":"reset","header":{"A":"b"}}`:               "reset has no response of its own",
 		`{"kind":"delay","delay":"2s","retry_after":"1"}`:   "retry_after: delay has no response of its own",
@@ -504,10 +504,6 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 	var m minutestest.Match
 	require.NoError(t, json.Unmarshal([]byte(`{"operation":"meetings.get","nth":2,"times":-1}`), &m))
 	assert.Equal(t, minutestest.Match{Operation: "meetings.get", Nth: 2, Times: minutestest.Always}, m)
-	require.NoError(t, m.Validate())
-	for _, bad := range []minutestest.Match{{Operation: "x"}, {Path: "["}, {Nth: -1}, {Times: -2}} {
-		require.Error(t, bad.Validate())
-	}
 }
 
 // net/http alone would swallow a panic in a function of the test, and the test could pass.

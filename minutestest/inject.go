@@ -26,49 +26,94 @@ const Always = -1
 // minutes.OpUpload. If your program works on several meetings at once, set Title or ExternalID, because
 // otherwise the nth request differs from run to run.
 type Match struct {
-	Operation  minutes.Operation `json:"operation,omitempty"`
-	Key        string            `json:"key,omitempty"`         // the secret of the API key; uploads never match, because they carry none
-	MeetingID  string            `json:"meeting_id,omitempty"`  // in the path, uploads included
-	ExternalID string            `json:"external_id,omitempty"` // of the meeting in the path, of the one to create, or that a list asks for
-	Title      string            `json:"title,omitempty"`       // of the meeting in the path, or of the one to create
-	Path       string            `json:"path,omitempty"`        // a pattern of path.Match: "/v1/meetings/*"
+	Operation minutes.Operation `json:"operation,omitempty"`
+	// Key is the secret of the API key. Uploads never match, because they carry none.
+	Key string `json:"key,omitempty"`
+	// MeetingID is the meeting in the path, uploads included.
+	MeetingID string `json:"meeting_id,omitempty"`
+	// ExternalID is that of the meeting in the path, of the one to create, or the one that a list asks for.
+	ExternalID string `json:"external_id,omitempty"`
+	// Title is that of the meeting in the path, or of the one to create.
+	Title string `json:"title,omitempty"`
+	// Path is a pattern of path.Match, such as "/v1/meetings/*".
+	Path string `json:"path,omitempty"`
 
-	Nth   int `json:"nth,omitempty"`   // the first matching request that gets the fault, from 1; 0 means 1
-	Times int `json:"times,omitempty"` // how many requests get a fault; 0: as many as faults are given; Always: all that follow
+	// Nth is the first matching request that gets the fault, from 1; 0 means 1.
+	Nth int `json:"nth,omitempty"`
+	// Times is how many requests get a fault; 0: as many as faults are given; Always: all that follow.
+	Times int `json:"times,omitempty"`
 }
 
-// Validate returns why [Server.Inject] would reject m or these faults, for example because the API has
-// no such operation. The error names the invalid field: "match: operation: …", "fault: code: …".
-func (m Match) Validate(what ...Fault) error {
-	if route.Table.Of(string(m.Operation)) == nil && m.Operation != "" && m.Operation != minutes.OpUpload {
-		return fmt.Errorf("match: operation: %q is not one of %s", m.Operation, operations())
+// check returns why [Server.Inject] rejects m and these faults. The error begins with the field, or with
+// the kind of the fault.
+func (m Match) check(faults []Fault) error {
+	if err := m.checkFields(); err != nil {
+		return fmt.Errorf("match: %w", err)
 	}
-	if _, err := path.Match(m.Path, ""); err != nil {
-		return fmt.Errorf("match: path: %q is no pattern", m.Path)
+	if len(faults) == 0 {
+		return errors.New("no fault given")
 	}
-	if m.Nth < 0 {
-		return fmt.Errorf("match: nth: %d is negative; for all that follow, set times, not nth, to %d", m.Nth, Always)
-	}
-	if m.Times < Always {
-		return fmt.Errorf("match: times: %d is neither a number of times nor %d, for good", m.Times, Always)
-	}
-	for _, fault := range what {
-		if fault.is(clientSide) != what[0].is(clientSide) {
-			return errors.New("fault: kind: faults of the connection happen before a request is sent, so they do not go together with other kinds; inject them by themselves")
-		}
-		if err := fault.check(); err != nil {
+	for _, f := range faults {
+		if err := f.check(); err != nil {
 			return err
 		}
-		switch kind := fault.form.Kind; {
-		case fault.is(ofStorage) && m.Operation != minutes.OpUpload && (m.Operation != "" || kind == kindRefuseUpload):
-			return fmt.Errorf("fault: kind: %s is a fault of storage; match %s", kind, minutes.OpUpload)
-		case kind == kindRefuse && m.Operation == minutes.OpUpload:
-			return fmt.Errorf("fault: kind: %s is not an error of storage; use %s", kind, kindRefuseUpload)
-		case kind == kindShowStatus && m.Operation != "" && !strings.HasPrefix(string(m.Operation), "meetings."):
-			return fmt.Errorf("fault: kind: %s changes responses with meetings, but %s has none", kind, m.Operation)
+		if f.beforeSending() != faults[0].beforeSending() {
+			return errors.New("faults of the connection happen before a request is sent, " +
+				"so they do not go together with other kinds; inject them by themselves")
+		}
+		if err := m.suits(f); err != nil {
+			return fmt.Errorf("%s: %w", f.form.Kind, err)
 		}
 	}
 	return nil
+}
+
+func (m Match) checkFields() error {
+	_, badPattern := path.Match(m.Path, "")
+	ofMeetings := strings.HasPrefix(string(m.Operation), "meetings.") || m.Operation == minutes.OpUpload
+	noneInPath := []minutes.Operation{minutes.OpMeetingsList, minutes.OpMeetingsCreate}
+	switch {
+	case m.Operation != "" && !isOperation(m.Operation):
+		return fmt.Errorf("operation: %q is not one of %s", m.Operation, operations())
+	case badPattern != nil:
+		return fmt.Errorf("path: %q is not a pattern", m.Path)
+	case m.Path != "" && m.Path[0] != '/':
+		return fmt.Errorf("path: %q does not begin with a slash, so no path matches it", m.Path)
+	case m.Nth < 0:
+		return fmt.Errorf("nth: %d is negative; for all that follow, set times, not nth, to %d", m.Nth, Always)
+	case m.Times < Always:
+		return fmt.Errorf("times: %d is neither a number of times nor %d, for good", m.Times, Always)
+	case m.Key != "" && m.Operation == minutes.OpUpload:
+		return fmt.Errorf("key: an upload carries none, so no %s matches", m.Operation)
+	case m.Operation != "" && !ofMeetings && cmp.Or(m.MeetingID, m.ExternalID, m.Title) != "":
+		return fmt.Errorf("operation: %s is about no meeting, so it matches none", m.Operation)
+	case m.MeetingID != "" && slices.Contains(noneInPath, m.Operation):
+		return fmt.Errorf("meeting_id: %s has no meeting in its path, so it matches none", m.Operation)
+	case m.Title != "" && m.Operation == minutes.OpMeetingsList:
+		return fmt.Errorf("title: %s asks for no title, so it matches none", m.Operation)
+	}
+	return nil
+}
+
+// suits returns why f cannot happen to the requests that m selects.
+func (m Match) suits(f Fault) error {
+	kind := f.kind()
+	anywhere := m.Operation == ""
+	upload := m.Operation == minutes.OpUpload
+	ofMeetings := strings.HasPrefix(string(m.Operation), "meetings.")
+	switch {
+	case kind.only == toStorage && !upload && (!anywhere || kind.responds):
+		return fmt.Errorf("it is a fault of storage; match %s", minutes.OpUpload)
+	case kind.only == toAPI && upload:
+		return fmt.Errorf("it is not an error of storage; use %s", kindRefuseUpload)
+	case f.form.Kind == kindShowStatus && !anywhere && !ofMeetings:
+		return fmt.Errorf("it changes responses with meetings, but %s has none", m.Operation)
+	}
+	return nil
+}
+
+func isOperation(op minutes.Operation) bool {
+	return op == minutes.OpUpload || route.Table.Of(string(op)) != nil
 }
 
 func operations() string {
@@ -79,16 +124,19 @@ func operations() string {
 	return strings.Join(append(list, string(minutes.OpUpload)), ", ")
 }
 
-func (m Match) matches(e *entry) bool {
+func (m Match) matches(x *exchange) bool {
 	for _, field := range []struct{ want, got string }{
-		{string(m.Operation), string(e.Operation)}, {m.Key, e.key}, {m.MeetingID, e.MeetingID},
-		{m.ExternalID, e.externalID}, {m.Title, e.title},
+		{string(m.Operation), string(x.Operation)},
+		{m.Key, x.key},
+		{m.MeetingID, x.MeetingID},
+		{m.ExternalID, x.names.ExternalID},
+		{m.Title, x.names.Title},
 	} {
 		if field.want != "" && field.want != field.got {
 			return false
 		}
 	}
-	ok, _ := path.Match(m.Path, e.Path)
+	ok, _ := path.Match(m.Path, x.Path)
 	return ok || m.Path == ""
 }
 
@@ -109,17 +157,22 @@ func (m Match) masked() Match {
 // Injection is what [Server.Inject] returns: use it to limit the faults, or to see how often they were
 // applied.
 type Injection struct {
-	faults *faults
+	server *Server
 	match  Match
-	what   []Fault
-	times  int    // Always or more than 0
-	line   string // of the call of Inject in a test, such as "weekly_test.go:42: "
+	faults []Fault
+	// line is where a test called Inject, such as "weekly_test.go:42: ".
+	line string
 
-	// Guarded by faults.mu.
-	optional      bool
-	stopped       bool
-	from, to      time.Time // zero: no window
-	seen, applied int
+	// mu is that of all Injections of the Server. It guards the rest.
+	mu *sync.Mutex
+	// times is how many requests get a fault: Always, or more than 0.
+	times    int
+	optional bool
+	stopped  bool
+	// from and to are the window of time; zero: none.
+	from, to time.Time
+	seen     int
+	applied  int
 }
 
 // Inject makes requests fail from now on. The first request that m selects gets the first fault, the
@@ -129,44 +182,53 @@ type Injection struct {
 //
 // With [NewServer], an injection that was applied fewer times than it says fails the test, unless it is
 // [Injection.Optional]. With [Always], once is enough. An invalid Match or Fault fails the test at once.
-func (s *Server) Inject(m Match, what ...Fault) *Injection {
-	s.helper()
-	i := &Injection{faults: &s.faults, match: m, what: slices.Clone(what), times: cmp.Or(m.Times, len(what))}
-	err := m.Validate(what...)
-	if err == nil && len(what) == 0 {
-		err = errors.New("no fault given")
+func (s *Server) Inject(m Match, faults ...Fault) *Injection {
+	s.reporter.Helper()
+	i := &Injection{
+		server: s,
+		match:  m,
+		faults: slices.Clone(faults),
+		mu:     &s.injections.mu,
+		times:  cmp.Or(m.Times, len(faults)),
 	}
-	if err != nil {
-		s.fail("Inject", err)
+	if err := m.check(faults); err != nil {
+		s.reporter.Mistake("Inject", err)
 		return i
 	}
 	if _, file, line, ok := runtime.Caller(1); ok && s.inTest {
 		i.line = fmt.Sprintf("%s:%d: ", filepath.Base(file), line)
 	}
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
-	s.faults.list = append(s.faults.list, i)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s.injections.list = append(s.injections.list, i)
 	return i
 }
 
 // Optional lets the test pass even if i is applied too seldom, and returns i.
 func (i *Injection) Optional() *Injection {
-	i.faults.mu.Lock()
-	defer i.faults.mu.Unlock()
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	i.optional = true
 	return i
 }
 
 // During limits i to a window of time, counted from now, and returns i. It then applies to all requests
 // in the window, unless the Match sets Times. If no request matches in the window, the test fails, as
-// for any fault that was never applied; [Injection.Optional] permits it.
+// for any fault that was never applied; [Injection.Optional] permits it. A window without any time in it
+// fails the test at once.
 //
 //	srv.Inject(minutestest.Match{}, minutestest.Reset()).During(time.Minute, 6*time.Minute) // an outage
 func (i *Injection) During(from, to time.Duration) *Injection {
+	i.server.reporter.Helper()
+	if from < 0 || to <= from {
+		i.server.reporter.Mistake("During", fmt.Errorf("to: no time is from %s to %s, counted from now", from, to))
+		return i
+	}
 	now := time.Now()
-	i.faults.mu.Lock()
-	defer i.faults.mu.Unlock()
-	i.from, i.to = now.Add(from), now.Add(to)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.from = now.Add(from)
+	i.to = now.Add(to)
 	if i.match.Times == 0 {
 		i.times = Always
 	}
@@ -175,23 +237,24 @@ func (i *Injection) During(from, to time.Duration) *Injection {
 
 // Stop ends i, which then applies to no further request and cannot fail the test.
 func (i *Injection) Stop() {
-	i.faults.mu.Lock()
-	defer i.faults.mu.Unlock()
-	i.stopped, i.optional = true, true
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.stopped = true
+	i.optional = true
 }
 
 // Seen returns how many requests have matched, including those before the nth and those that got the
 // fault of another injection. It no longer counts once i is used up or stopped, or outside its window.
 func (i *Injection) Seen() int {
-	i.faults.mu.Lock()
-	defer i.faults.mu.Unlock()
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	return i.seen
 }
 
 // Applied returns how many requests i was applied to.
 func (i *Injection) Applied() int {
-	i.faults.mu.Lock()
-	defer i.faults.mu.Unlock()
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	return i.applied
 }
 
@@ -205,19 +268,23 @@ func (i *Injection) open(now time.Time) bool {
 	return i.to.IsZero() || !now.Before(i.from) && now.Before(i.to)
 }
 
-func (i *Injection) clientSide() bool { return i.what[0].is(clientSide) }
+func (i *Injection) beforeSending() bool { return i.faults[0].beforeSending() }
 
-// rejects reports whether a fault of i is a response of the API, which storage never sends.
-func (i *Injection) rejects() bool {
-	return slices.ContainsFunc(i.what, func(f Fault) bool { return f.form.Kind == kindRefuse })
+// onlyToAPI reports whether a fault of i never happens to an upload.
+func (i *Injection) onlyToAPI() bool {
+	return slices.ContainsFunc(i.faults, func(f Fault) bool { return f.kind().only == toAPI })
 }
+
+// next is the fault that the next request gets.
+func (i *Injection) next() Fault { return i.faults[i.applied%len(i.faults)] }
 
 // unused says what i has still to do, or "".
 func (i *Injection) unused() string {
 	if i.optional || !i.left() || i.times == Always && i.applied > 0 {
 		return ""
 	}
-	return fmt.Sprintf("%sthe fault %q, injected into requests %s, was applied %s, and %s matched", i.line, i.what[i.applied%len(i.what)], i.match, plural(i.applied, "time"), plural(i.seen, "request"))
+	return fmt.Sprintf("%sthe fault %q, injected into requests %s, was applied %s, and %s matched",
+		i.line, i.next(), i.match, plural(i.applied, "time"), plural(i.seen, "request"))
 }
 
 func plural(n int, what string) string {
@@ -227,19 +294,18 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// faults are the injections of a Server, in order.
-type faults struct {
+// injections are those of a Server, in order.
+type injections struct {
 	mu   sync.Mutex
 	list []*Injection
 }
 
-// waiting returns the injections that are not used up, of the faults on the client's side or of the
-// others.
-func (f *faults) waiting(clientSide bool) (list []*Injection) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, i := range f.list {
-		if i.left() && i.clientSide() == clientSide {
+// waiting returns the injections that are not used up: of faults before a request is sent, or of others.
+func (all *injections) waiting(beforeSending bool) (list []*Injection) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, i := range all.list {
+		if i.left() && i.beforeSending() == beforeSending {
 			list = append(list, i)
 		}
 	}
@@ -249,9 +315,9 @@ func (f *faults) waiting(clientSide bool) (list []*Injection) {
 // UnusedFaults describes each injection that would fail the test given to [NewServer] if the test ended now,
 // because it was applied fewer times than it says.
 func (s *Server) UnusedFaults() (list []string) {
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
-	for _, i := range s.faults.list {
+	s.injections.mu.Lock()
+	defer s.injections.mu.Unlock()
+	for _, i := range s.injections.list {
 		if text := i.unused(); text != "" {
 			list = append(list, text)
 		}
@@ -259,22 +325,24 @@ func (s *Server) UnusedFaults() (list []string) {
 	return list
 }
 
-// take returns the fault for a request, if there is one. The client asks before it sends the
-// request, the Server when it has arrived.
-func (s *Server) take(e *entry, clientSide bool) (Fault, bool) {
-	waiting := s.faults.waiting(clientSide)
+// claim returns the fault for a request, if there is one, which no other request gets then. The client
+// asks before it sends the request, the Server when the request has arrived.
+func (s *Server) claim(x *exchange, beforeSending bool) (Fault, bool) {
+	waiting := s.injections.waiting(beforeSending)
 	if waiting == nil {
 		return Fault{}, false
 	}
-	if m, ok := s.engine.Meeting(e.MeetingID); ok {
-		e.externalID, e.title = m.ExternalID, m.Title
+	if m, ok := s.engine.Meeting(x.MeetingID); ok {
+		x.names.ExternalID = m.ExternalID
+		x.names.Title = m.Title
 	}
 	now := time.Now()
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
+	s.injections.mu.Lock()
+	defer s.injections.mu.Unlock()
 	var first *Injection
 	for _, i := range waiting {
-		if !i.left() || !i.open(now) || !i.match.matches(e) || e.Operation == minutes.OpUpload && i.rejects() {
+		// Another request may have used it up since.
+		if !i.left() || !i.open(now) || !i.match.matches(x) || x.Operation == minutes.OpUpload && i.onlyToAPI() {
 			continue
 		}
 		i.seen++
@@ -285,14 +353,14 @@ func (s *Server) take(e *entry, clientSide bool) (Fault, bool) {
 	if first == nil {
 		return Fault{}, false
 	}
-	fault := first.what[first.applied%len(first.what)]
+	fault := first.next()
 	first.applied++
 	return fault, true
 }
 
-// dialFault returns what keeps the connection for r from being made, or nil.
-func (s *Server) dialFault(r *http.Request) error {
-	if s.faults.waiting(true) == nil {
+// dialError returns what keeps the connection for r from being made, or nil.
+func (s *Server) dialError(r *http.Request) error {
+	if s.injections.waiting(true) == nil {
 		return nil
 	}
 	unsent := r.Clone(r.Context())
@@ -300,12 +368,12 @@ func (s *Server) dialFault(r *http.Request) error {
 	if r.GetBody != nil { // otherwise it can be read once only
 		unsent.Body, _ = r.GetBody()
 	}
-	fault, ok := s.take(s.arrived(unsent), true)
+	fault, ok := s.claim(s.arrived(unsent), true)
 	if !ok {
 		return nil
 	}
-	if fault.form.Delay > 0 && !pause(r.Context(), time.Duration(fault.form.Delay)) {
+	if !pause(r.Context(), time.Duration(fault.form.Delay)) {
 		return r.Context().Err()
 	}
-	return fault.dialError(r.URL.Hostname())
+	return fault.kind().dialError(r.URL.Hostname())
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // Report writes what the Server has seen so far as one HTML file, which loads nothing from elsewhere. It
@@ -19,11 +21,13 @@ import (
 // applied too seldom, else the last requests. Times are from the clock of the goroutines that made the
 // requests, so in a synctest bubble they are virtual.
 func (s *Server) Report(w io.Writer) error {
-	name, failed := "", false
-	if t, ok := s.tb.(test); ok {
-		name, failed = t.Name(), t.Failed()
+	about := inspector.Test{}
+	if r, ok := s.reporter.(testReporter); ok {
+		if t, ok := r.TB.(test); ok {
+			about = inspector.Test{Name: t.Name(), Failed: t.Failed()}
+		}
 	}
-	if err := s.inspector.Report(w, name, failed); err != nil {
+	if err := s.inspector.Report(w, about); err != nil {
 		return fmt.Errorf("minutestest: Report: %w", err)
 	}
 	return nil
@@ -42,25 +46,25 @@ func (s *Server) Inspector() http.Handler { return s.inspector.Handler() }
 type source struct{ s *Server }
 
 func (v source) Engine() *engine.Service { return v.s.engine }
-func (v source) Arrived() int            { return int(v.s.count.Load()) }
+func (v source) Arrived() int            { return int(v.s.arrivals.Load()) }
 
-func (v source) Requests(after int) ([]any, int)   { return untyped(v.s.journal.Since(after)) }
-func (v source) Violations(after int) ([]any, int) { return untyped(v.s.audit.violations.Since(after)) }
+func (v source) Requests(after int) ([]world.Request, int) { return v.s.journal.Since(after) }
 
-// untyped returns list for package inspector, which cannot import the types of this package.
-func untyped[T any](list []T, added int) (all []any, n int) {
-	for _, element := range list {
-		all = append(all, element)
-	}
-	return all, added
+func (v source) Violations(after int) ([]world.Violation, int) {
+	return v.s.audit.violations.Since(after)
 }
 
-func (v source) Faults() (list []any) {
-	f := &v.s.faults
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, i := range f.list {
-		list = append(list, map[string]any{"match": i.match.masked(), "faults": i.what, "seen": i.seen, "applied": i.applied, "unused": i.unused()})
+func (v source) Faults() (list []inspector.Fault) {
+	v.s.injections.mu.Lock()
+	defer v.s.injections.mu.Unlock()
+	for _, i := range v.s.injections.list {
+		list = append(list, inspector.Fault{
+			Match:   i.match.masked(),
+			Faults:  i.faults,
+			Seen:    i.seen,
+			Applied: i.applied,
+			Unused:  i.unused(),
+		})
 	}
 	return list
 }
@@ -76,7 +80,7 @@ type test interface {
 // explain logs what may be the cause if the test failed: the scripts without a meeting, and, if go
 // test keeps artifacts, where the report is.
 func (s *Server) explain(tb TB) {
-	s.helper()
+	tb.Helper()
 	t, ok := tb.(test)
 	if !ok || !t.Failed() {
 		return

@@ -18,10 +18,10 @@ import (
 // A script may match no meeting, because the meeting may come later. If the test given to [NewServer] fails,
 // its log names each script for a title or external id that no meeting has at the end.
 func (s *Server) Script(scripts ...Script) {
-	s.helper()
+	s.reporter.Helper()
 	for _, sc := range scripts {
 		if err := s.engine.Script(sc); err != nil {
-			s.fail("Script", err)
+			s.reporter.Mistake("Script", err)
 			return
 		}
 		s.inspector.Did("Script", sc.MeetingID, summary(sc))
@@ -52,11 +52,11 @@ func (s *Server) UnmatchedScripts() []Script {
 // held. The meeting changes its status when the time of its stage is over, or at once if it already is.
 // The test fails if there is no such meeting.
 func (s *Server) Release(meetingID string) bool {
-	s.helper()
+	s.reporter.Helper()
 	before, _ := s.Meeting(meetingID)
 	held, err := s.engine.Release(meetingID)
 	if err != nil {
-		s.fail("Release", err)
+		s.reporter.Mistake("Release", err)
 		return false
 	}
 	if held {
@@ -70,11 +70,11 @@ func (s *Server) Release(meetingID string) bool {
 // returns the status reached. The test fails if the meeting does not exist, has no audio, or has left the
 // given status behind, as it has at once if its stages take no time and no Hold stops it there.
 func (s *Server) Advance(meetingID string, until minutes.Status) minutes.Status {
-	s.helper()
+	s.reporter.Helper()
 	before, _ := s.Meeting(meetingID)
 	status, err := s.engine.Advance(meetingID, until)
 	if err != nil {
-		s.fail("Advance", err)
+		s.reporter.Mistake("Advance", err)
 		return status
 	}
 	if status != before.Status {
@@ -88,10 +88,10 @@ func (s *Server) Advance(meetingID string, until minutes.Status) minutes.Status 
 // are topped up, and meetings progress. The clocks of clients and of the audit stay as they are. A
 // negative d changes nothing, because time never goes back. More than 100 years in total fail the test.
 func (s *Server) AdvanceClock(d time.Duration) time.Time {
-	s.helper()
+	s.reporter.Helper()
 	now, err := s.engine.AdvanceClock(d)
 	if err != nil {
-		s.fail("AdvanceClock", err)
+		s.reporter.Mistake("AdvanceClock", err)
 		return now
 	}
 	s.inspector.Did("AdvanceClock", "", fmt.Sprintf("%s on, to %s", d, now.Format(time.RFC3339)))
@@ -104,10 +104,10 @@ func (s *Server) Now() time.Time { return s.engine.Now() }
 // Delete deletes a meeting, whoever created it, as if somebody else did so while the program under test
 // waits for it. The test fails if there is no such meeting.
 func (s *Server) Delete(meetingID string) {
-	s.helper()
+	s.reporter.Helper()
 	m, _ := s.engine.Meeting(meetingID)
 	if err := s.engine.Delete(meetingID); err != nil {
-		s.fail("Delete", err)
+		s.reporter.Mistake("Delete", err)
 		return
 	}
 	s.inspector.Did("Delete", meetingID, fmt.Sprintf("%q is gone", m.Title))
@@ -125,10 +125,10 @@ func (s *Server) Delete(meetingID string) {
 // If any of them is invalid, none is added and the test fails with its path, such as
 // "meetings[0].title".
 func (s *Server) AddMeetings(organisation string, meetings ...WorldMeeting) (ids []string) {
-	s.helper()
+	s.reporter.Helper()
 	ids, err := s.engine.Add(organisation, meetings)
 	if err != nil {
-		s.fail("AddMeetings", err)
+		s.reporter.Mistake("AddMeetings", err)
 		return nil
 	}
 	s.inspector.Did("AddMeetings "+organisation, "", fmt.Sprintf("%d meetings", len(ids)))
@@ -163,7 +163,7 @@ func (s *Server) Organisation(id string) (Organisation, bool) {
 //		o.Key("key_ci").Revoked = true
 //	})
 func (s *Server) Update(organisation string, change func(*Organisation)) {
-	s.helper()
+	s.reporter.Helper()
 	s.update("Update", organisation, func(w *World) error {
 		o := w.Organisation(organisation)
 		if o == nil {
@@ -179,14 +179,14 @@ func (s *Server) Update(organisation string, change func(*Organisation)) {
 // new organisation begins with its Meetings, and one that you leave out is gone with its meetings. If
 // change returns an error, nothing changes, and the error fails the test.
 func (s *Server) UpdateWorld(change func(*World) error) {
-	s.helper()
+	s.reporter.Helper()
 	s.update("UpdateWorld", "", change)
 }
 
 func (s *Server) update(method, organisation string, change func(*World) error) {
-	s.helper()
+	s.reporter.Helper()
 	if err := s.engine.Update(change); err != nil {
-		s.fail(method, err)
+		s.reporter.Mistake(method, err)
 		return
 	}
 	s.inspector.Did(strings.TrimSpace(method+" "+organisation), "")
@@ -197,7 +197,7 @@ func (s *Server) update(method, organisation string, change func(*World) error) 
 // after the last size they start over. A page of 0 is empty but has a next cursor, so not all sizes may
 // be 0. Without sizes, pages are full again.
 func (s *Server) SetPageSizes(sizes ...int) {
-	s.helper()
+	s.reporter.Helper()
 	s.UpdateWorld(func(w *World) error {
 		w.PageSizes = sizes
 		return nil

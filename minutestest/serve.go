@@ -10,104 +10,204 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"regexp"
 	"runtime/debug"
 	"strconv"
-	"sync"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// entry is a request while the Server handles it. Its Request is what the journal keeps.
-type entry struct {
+// exchange is a request and its response while the Server handles them. Its Request is what the journal
+// keeps; entry adds what became of it.
+type exchange struct {
 	Request
-	key    string    // as sent, known or not
-	sender uint64    // the in-memory client of its own that sent it; 0: another
-	at     time.Time // of arrival, by the clock of the client
-	body   []byte    // of a change, but not of an upload
+	r *http.Request
+	// key is the API key as sent, known or not.
+	key string
+	// sender is the in-memory client of its own that sent the request; 0: another.
+	sender uint64
+	// arrivedAt is the time of arrival by the clock of the client.
+	arrivedAt time.Time
+	// body is what the request brought, unless that is a recording.
+	body []byte
+	// names are in the body of a create, or those of the meeting in the path.
+	names names
 
-	// Of the meeting in its path, of the one to create, or asked for in a list.
-	externalID, title string
-
-	found    minutes.Status // the meeting's status, as the request found it
-	rejected bool           // by the service itself, or cut short: it had no effect
+	// response is the service's own, unless a fault has changed or replaced it. It has no MeetingStatus
+	// if the client was not shown one.
+	response engine.Response
+	// rejected is whether the service rejected the request, or got half of it: it had no effect.
+	rejected bool
+	// isCut is whether the connection is reset instead of a response.
+	isCut bool
+	// truncateAt is after how many bytes of the body the connection ends; nil: it does not.
+	truncateAt *int64
+	// over is how long the body takes, in pieces; 0: it is sent at once.
+	over time.Duration
 }
 
-// arrived returns what r says. It reads the body of a change, and leaves it to be read again. The
-// bodies of the API are so short that a client does not notice when they are taken.
-func (s *Server) arrived(r *http.Request) *entry {
+// names are what people call the object that a request is about.
+type names struct {
+	ExternalID string `json:"external_id"`
+	Title      string `json:"title"`
+	Email      string `json:"email"`
+}
+
+// arrived returns what r says. It reads the body, unless that is a recording, and leaves it to be read
+// again. The bodies of the API are so short that a client does not notice when they are read.
+func (s *Server) arrived(r *http.Request) *exchange {
 	op, meetingID := engine.Identify(r)
-	e := &entry{key: engine.KeyOf(r), sender: senderOf(r), at: time.Now()}
-	e.Request = Request{
-		At: e.at.Add(s.engine.Ahead()), Operation: op, MeetingID: meetingID,
-		Method: r.Method, Host: r.Host, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header.Clone(),
+	now := time.Now()
+	x := &exchange{r: r, key: engine.KeyOf(r), sender: senderOf(r), arrivedAt: now}
+	x.Request = Request{
+		At:        now.Add(s.engine.Ahead()),
+		Operation: op,
+		MeetingID: meetingID,
+		Method:    r.Method,
+		Host:      r.Host,
+		Path:      r.URL.Path,
+		Query:     r.URL.Query(),
+		Header:    r.Header.Clone(),
 	}
-	if row := route.Table.Of(string(op)); row != nil && row.Method != http.MethodGet && row.Method != http.MethodDelete && r.Body != nil {
-		e.readBody(r)
+	if op != minutes.OpUpload && r.Body != nil {
+		x.readBody()
 	}
 	switch op {
 	case minutes.OpMeetingsList:
-		e.externalID = e.Query.Get("external_id")
-	case minutes.OpMeetingsCreate:
-		var names struct {
-			ExternalID string `json:"external_id"`
-			Title      string `json:"title"`
-		}
-		_ = json.Unmarshal(e.body, &names)
-		e.externalID, e.title = names.ExternalID, names.Title
+		x.names.ExternalID = x.Query.Get("external_id")
+	case minutes.OpMeetingsCreate, minutes.OpMembersCreate:
+		_ = json.Unmarshal(x.body, &x.names)
 	}
-	e.mask(e.key)
-	return e
+	mask(&x.Request, x.key)
+	return x
 }
 
-// readBody reads the body of r, or the beginning of one that is too long for the service.
-func (e *entry) readBody(r *http.Request) {
-	var err error
-	body := r.Body
-	e.body, err = io.ReadAll(io.LimitReader(body, engine.MaxBodyBytes))
-	e.Body, e.rejected = string(e.body), err != nil
-	r.Body = struct {
+// readBody reads the body of the request, or the beginning of one that is too long for the service.
+func (x *exchange) readBody() {
+	body := x.r.Body
+	read, err := io.ReadAll(io.LimitReader(body, engine.MaxBodyBytes))
+	x.body = read
+	x.Body = string(read)
+	x.rejected = err != nil
+	x.r.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.MultiReader(bytes.NewReader(e.body), body), body}
+	}{io.MultiReader(bytes.NewReader(read), body), body}
 }
 
-// serve handles one request, and records it.
+// serve handles one request: a fault takes place, or the service responds.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	seq := s.count.Add(1)
-	e := s.arrived(r)
-	e.Seq = int(seq)
-	var p *recorded
-	if s.edge.rejects(e) {
-		p = s.apply(r, e, RateLimit("1"))
-		e.Fault = "edge limit"
-	} else if fault, ok := s.take(e, false); ok {
-		p = s.apply(r, e, fault)
+	seq := int(s.arrivals.Add(1))
+	x := s.arrived(r)
+	x.Seq = seq
+	if s.edge.rejects(x) {
+		s.apply(x, RateLimit("1"))
+		x.Fault = "edge limit"
+	} else if fault, ok := s.claim(x, false); ok {
+		s.apply(x, fault)
 	} else {
-		p = s.handle(r, e)
+		s.handle(x)
 	}
-	if p == nil {
-		s.note(r, e)
+	if x.isCut {
+		s.conclude(x)
 		reset(w)
 		return
 	}
-	last, lost := p.send(w, r)
-	e.Lost = e.Lost || lost
-	s.note(r, e)
+	last := x.send(w)
+	s.conclude(x)
+	// The last byte comes after the journal and the audit: a client that has the whole response finds
+	// its request there.
 	_, _ = w.Write(last)
 }
 
-// note takes what became of a request to audit, journal and log.
-func (s *Server) note(r *http.Request, e *entry) {
-	e.Took = time.Since(e.at)
-	e.Lost = e.Lost || r.Context().Err() != nil
-	s.audit.watch(e)
-	s.journal.Add(e.Request)
+// handle makes the service's own response.
+func (s *Server) handle(x *exchange) {
+	x.response = s.engine.Serve(x.r)
+	x.rejected = x.response.Status >= 400 && x.response.Status < 500
+}
+
+// apply lets a fault take place: after the effect of the request, before it, or instead of it.
+func (s *Server) apply(x *exchange, f Fault) {
+	kind := f.kind()
+	x.Fault = f.String()
+	if f.form.AfterEffect {
+		s.handle(x)
+	}
+	pause(x.r.Context(), time.Duration(f.form.Delay))
+	if x.clientIsThere() && kind.act != nil {
+		kind.act(x, f)
+	}
+	switch {
+	case !x.clientIsThere():
+		x.cut()
+	case kind.replace != nil:
+		kind.replace(x, f)
+	default:
+		if !f.form.AfterEffect {
+			s.handle(x)
+		}
+		if kind.change != nil {
+			kind.change(x, f)
+		}
+	}
+}
+
+// clientIsThere reports whether the client still waits for the response.
+func (x *exchange) clientIsThere() bool { return x.r.Context().Err() == nil }
+
+// cut resets the connection instead of sending the response.
+func (x *exchange) cut() {
+	x.isCut = true
+	x.Lost = true
+}
+
+// respond replaces the response. What the engine said of its own one, the client does not see.
+func (x *exchange) respond(f Fault, status int, contentType string, body []byte) {
+	x.response.Status = status
+	x.response.Body = body
+	x.response.Code = ""
+	x.response.RequestID = ""
+	x.response.MeetingStatus = ""
+	header := http.Header{"Content-Type": nil} // or net/http would guess one
+	if contentType != "" {
+		header.Set("Content-Type", contentType)
+	}
+	if f.form.RetryAfter != "" {
+		header.Set("Retry-After", f.form.RetryAfter)
+	}
+	for name, value := range f.form.Header {
+		header.Set(name, value)
+	}
+	x.response.Header = header
+}
+
+// faultID is the request id of a response that a fault made.
+func (x *exchange) faultID() string { return fmt.Sprintf("req_fault%d", x.Seq) }
+
+// entry returns the request with what has become of it by now.
+func (x *exchange) entry() Request {
+	entry := x.Request
+	entry.MeetingID = cmp.Or(x.response.MeetingID, x.MeetingID)
+	entry.Caller = x.response.Caller
+	entry.Bytes = x.response.Bytes
+	if !x.isCut {
+		entry.Status = x.response.Status
+		entry.Code = x.response.Code
+		entry.RequestID = x.response.RequestID
+	}
+	return entry
+}
+
+// conclude tells the audit, the journal and the log what became of a request.
+func (s *Server) conclude(x *exchange) {
+	x.Request = x.entry()
+	x.Took = time.Since(x.arrivedAt)
+	x.Lost = x.Lost || !x.clientIsThere()
+	s.audit.watch(x)
+	s.journal.Add(x.Request)
 	if s.log != nil {
-		inTheOpen(func() { s.log(e.Request) })
+		inTheOpen(func() { s.log(x.Request) })
 	}
 }
 
@@ -124,104 +224,47 @@ func inTheOpen(f func()) {
 	f()
 }
 
-// handle returns the service's own response.
-func (s *Server) handle(r *http.Request, e *entry) *recorded {
-	p := &recorded{Response: s.engine.Serve(r)}
-	e.Status, e.Code, e.RequestID, e.Caller, e.MeetingID, e.Bytes = p.Status, p.Code, p.RequestID, p.Caller, p.MeetingID, p.Bytes
-	e.found, e.rejected = p.MeetingStatus, p.Status >= 400 && p.Status < 500
-	return p
-}
-
-// apply returns the response to r under the fault f, and records it in e. Without a response, the
-// connection is to be reset.
-func (s *Server) apply(r *http.Request, e *entry, f Fault) (p *recorded) {
-	form := f.form
-	e.Fault = f.String()
-	if form.AfterEffect {
-		p = s.handle(r, e)
+// send sends the response except its last byte, which it returns. It sets Lost if the client does not get
+// all of it.
+func (x *exchange) send(w http.ResponseWriter) (last []byte) {
+	maps.Copy(w.Header(), x.response.Header)
+	body := x.response.Body
+	if n := len(body); n > 0 {
+		w.Header().Set("Content-Length", strconv.Itoa(n))
+		last = body[n-1:]
+		body = body[:n-1]
 	}
-	stayed := form.Delay <= 0 || pause(r.Context(), time.Duration(form.Delay))
-	if stayed && form.Kind == kindCall {
-		inTheOpen(func() { f.call(e.Request) })
-		stayed = pause(r.Context(), 1) // in a bubble, this ends only after a canceled client has stopped
-	}
-	if stayed && f.is(keeps) {
-		if form.Kind == kindSlowUpload {
-			r.Body = &slowBody{r.Body, r.Context(), form.BytesPerSecond}
-		}
-		if p == nil {
-			p = s.handle(r, e)
-		}
-		return f.change(p, e)
-	}
-	// The client does not see the response that the engine may have made.
-	e.Status, e.Code, e.RequestID = 0, "", ""
-	if stayed && form.Kind == kindResetUpload {
-		e.Bytes, _ = io.CopyN(io.Discard, r.Body, form.Bytes)
-	}
-	if !stayed || f.is(cuts) {
-		e.Lost = stayed || form.AfterEffect
+	w.WriteHeader(x.response.Status)
+	if x.truncateAt != nil { // net/http closes the connection, because less is written than was declared
+		_, _ = w.Write(body[:min(*x.truncateAt, int64(len(body)))])
+		x.Lost = true
 		return nil
 	}
-	p = f.response(e)
-	e.Status = p.Status
-	return p
+	if x.over > 0 {
+		x.Lost = !x.sendSlowly(w, body)
+	} else if _, err := w.Write(body); err != nil && len(body) > 0 {
+		x.Lost = true
+	}
+	if x.Lost {
+		return nil
+	}
+	return last
 }
 
-var statusField = regexp.MustCompile(`"status":"[a-z_]*"`)
-
-// change changes the service's own response.
-func (f Fault) change(p *recorded, e *entry) *recorded {
-	switch f.form.Kind {
-	case kindShowStatus:
-		e.found = f.form.MeetingStatus
-		if p.Status < http.StatusBadRequest {
-			p.Body = statusField.ReplaceAllLiteral(p.Body, strconv.AppendQuote([]byte(`"status":`), string(e.found)))
+// sendSlowly sends the body in ten pieces, and reports whether the client stayed to the end.
+func (x *exchange) sendSlowly(w http.ResponseWriter, body []byte) bool {
+	const pieces = 10
+	for i := range pieces {
+		_ = http.NewResponseController(w).Flush()
+		if !pause(x.r.Context(), x.over/pieces) {
+			return false
 		}
-	case kindDrip:
-		p.over = time.Duration(f.form.Over)
-	case kindTruncate:
-		if p.truncated, p.bytes = true, f.form.Bytes; len(p.Body) == 0 {
-			e.Status, e.Lost = 0, true
-			return nil // there is no body to cut
+		piece := body[len(body)*i/pieces : len(body)*(i+1)/pieces]
+		if _, err := w.Write(piece); err != nil && len(piece) > 0 {
+			return false
 		}
 	}
-	return p
-}
-
-// response makes the response of the kinds that replace the service's.
-func (f Fault) response(e *entry) *recorded {
-	form := f.form
-	message, requestID := cmp.Or(form.Message, "This error was injected."), fmt.Sprintf("req_fault%d", e.Seq)
-	var p *recorded
-	switch form.Kind {
-	case kindRateLimit:
-		p = newResponse(http.StatusTooManyRequests, "text/plain; charset=utf-8", []byte("Too many requests\n"))
-	case kindRefuse:
-		e.Code, e.RequestID = form.Code, requestID
-		p = newResponse(engine.StatusOf(minutes.ErrorCode(form.Code)), engine.JSON, engine.ErrorJSON(minutes.ErrorCode(form.Code), message, requestID, nil))
-	case kindRefuseUpload:
-		e.Code, e.RequestID = form.Code, requestID
-		p = newResponse(form.Status, engine.XML, engine.ErrorXML(form.Code, message, requestID))
-	default:
-		var sent struct {
-			Error struct {
-				Code      string `json:"code"`
-				RequestID string `json:"request_id"`
-			} `json:"error"`
-		}
-		if e.Operation != minutes.OpUpload && form.Status >= 400 && json.Unmarshal([]byte(form.Body), &sent) == nil {
-			e.Code, e.RequestID = sent.Error.Code, sent.Error.RequestID
-		}
-		p = newResponse(form.Status, form.ContentType, []byte(form.Body))
-	}
-	if form.RetryAfter != "" {
-		p.Header.Set("Retry-After", form.RetryAfter)
-	}
-	for name, value := range form.Header {
-		p.Header.Set(name, value)
-	}
-	return p
+	return true
 }
 
 // slowBody is a body that is read slowly.
@@ -239,57 +282,11 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// recorded is a response that has not been sent yet, so a fault can change it.
-type recorded struct {
-	engine.Response
-	truncated bool // after so many bytes of the body
-	bytes     int64
-	over      time.Duration // of a body that comes in pieces
-}
-
-func newResponse(status int, contentType string, body []byte) *recorded {
-	p := &recorded{Response: engine.Response{Status: status, Header: http.Header{"Content-Type": nil}, Body: body}}
-	if contentType != "" { // or net/http would guess one
-		p.Header.Set("Content-Type", contentType)
-	}
-	return p
-}
-
-// send sends p except its last byte, which it returns: a client that has the whole response must
-// find its request in the journal and in the audit. lost says that the client does not get it all.
-func (p *recorded) send(w http.ResponseWriter, r *http.Request) (last []byte, lost bool) {
-	maps.Copy(w.Header(), p.Header)
-	body := p.Body
-	if len(body) > 0 {
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-		body, last = body[:len(body)-1], body[len(body)-1:]
-	}
-	w.WriteHeader(p.Status)
-	if p.truncated { // net/http closes the connection, because less is written than was declared
-		_, _ = w.Write(body[:min(p.bytes, int64(len(body)))])
-		return nil, true
-	}
-	pieces := 1
-	if p.over > 0 {
-		pieces = 10
-	}
-	for i := range pieces {
-		if p.over > 0 {
-			_ = http.NewResponseController(w).Flush()
-			if !pause(r.Context(), p.over/time.Duration(pieces)) {
-				return nil, true
-			}
-		}
-		piece := body[len(body)*i/pieces : len(body)*(i+1)/pieces]
-		if _, err := w.Write(piece); err != nil && len(piece) > 0 {
-			return nil, true
-		}
-	}
-	return last, false
-}
-
 // pause waits for d, and reports whether the client is still there.
 func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
 	select {
 	case <-time.After(d):
 		return true
@@ -313,30 +310,4 @@ func reset(w http.ResponseWriter) {
 	default:
 		_ = c.Close()
 	}
-}
-
-// edge is in front of the service and rejects requests that come too fast. In each second of the
-// clock, each key may send as many requests as the limit says; requests without a key share one
-// allowance. Storage has no edge.
-type edge struct {
-	limit int // 0: none
-
-	mu     sync.Mutex
-	second int64
-	used   map[string]int // in second, by key
-}
-
-// rejects reports whether a request is one too many.
-func (e *edge) rejects(r *entry) bool {
-	if e.limit == 0 || r.Operation == minutes.OpUpload {
-		return false
-	}
-	second := time.Now().Unix()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if second != e.second || e.used == nil {
-		e.second, e.used = second, make(map[string]int)
-	}
-	e.used[r.key]++
-	return e.used[r.key] > e.limit
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/mistake"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
@@ -34,38 +35,68 @@ type TB interface {
 // Server is one in-memory fake, with its own meetings and storage. It is safe for concurrent use, inside
 // and outside synctest bubbles, and shares nothing with other Servers.
 type Server struct {
-	world     World
-	keepAudio bool
-	seed      uint64
-	speed     float64
-	audit     *audit
-	engine    *engine.Service
-	edge      edge
-	faults    faults
-	journal   recent.List[Request] // in the order in which they ended
-	count     atomic.Uint64        // requests that have arrived
+	world      World
+	audit      *audit
+	engine     *engine.Service
+	edge       edge
+	injections injections
+	// journal has the requests in the order in which they ended.
+	journal recent.List[Request]
+	// arrivals is the number of requests that have arrived.
+	arrivals  atomic.Uint64
 	inspector *inspector.Inspector
 	network   *network
 	http      *http.Client
-	log       func(Request) // nil: none
-	tb        TB            // nil: none, or a *testing.F
-	helper    func()        // of tb
-	inTest    bool          // made by NewServer
+	// log gets each request; nil: nobody does.
+	log      func(Request)
+	reporter reporter
+	// inTest is whether a test made the Server, so that the line of a call says something.
+	inTest bool
 
 	mu        sync.Mutex
 	listening []*http.Server
 }
 
+// config is what Options change.
+type config struct {
+	world     World
+	keepAudio bool
+	seed      uint64
+	speed     float64
+	edgeLimit int
+	log       func(Request)
+	// interval is the shortest time between two polls of a meeting.
+	interval time.Duration
+	// ignored are the kinds that the audit does not report.
+	ignored []ViolationKind
+}
+
 // Option changes a setting of a new [Server].
-type Option func(*Server)
+type Option struct{ apply func(*config) error }
+
+// option returns an Option that cannot be invalid.
+func option(apply func(*config)) Option {
+	return Option{func(c *config) error {
+		apply(c)
+		return nil
+	}}
+}
 
 // WithWorld makes the Server begin with w instead of [DefaultWorld].
-func WithWorld(w World) Option { return func(s *Server) { s.world = w } }
+func WithWorld(w World) Option { return option(func(c *config) { c.world = w }) }
 
 // WithMinPollInterval replaces [MinPollInterval] for the audit and in the Cache-Control of meetings, so
 // that your own poller need not wait half a minute in a test without virtual time. A shorter interval
 // does not speed up a [minutes.Client], because that never polls more often than every thirty seconds.
-func WithMinPollInterval(d time.Duration) Option { return func(s *Server) { s.audit.interval = d } }
+func WithMinPollInterval(d time.Duration) Option {
+	return Option{func(c *config) error {
+		if d <= 0 {
+			return fmt.Errorf("WithMinPollInterval: %s is not over 0", d)
+		}
+		c.interval = d
+		return nil
+	}}
+}
 
 // WithSeed makes runs deterministic: the same requests at the same times, one after the other, get the
 // same ids, cursors and upload URLs on every run. A seed of 0 has no effect.
@@ -73,15 +104,22 @@ func WithMinPollInterval(d time.Duration) Option { return func(s *Server) { s.au
 // The Server has no jitter, but a Client waits for a random time before it retries and after a 429. Ids
 // of meetings stay the same even then, because they depend only on the order of the creates.
 // Timestamps, upload URLs and what a poll finds may differ.
-func WithSeed(seed uint64) Option { return func(s *Server) { s.seed = seed } }
+func WithSeed(seed uint64) Option { return option(func(c *config) { c.seed = seed }) }
 
-// WithSpeed makes every stage of a meeting so many times shorter, whether a World or a [Script] sets it.
-// A factor of 0 or less has no effect.
-func WithSpeed(factor float64) Option { return func(s *Server) { s.speed = factor } }
+// WithSpeed makes every stage of a meeting shorter by this factor, whether a World or a [Script] sets it.
+func WithSpeed(factor float64) Option {
+	return Option{func(c *config) error {
+		if !(factor > 0) { // NaN, too
+			return fmt.Errorf("WithSpeed: %v is not over 0", factor)
+		}
+		c.speed = factor
+		return nil
+	}}
+}
 
 // WithAudio keeps the bytes of recordings for [Server.Meeting]. Without it, recordings are only hashed
 // and counted, so they cost no memory.
-func WithAudio() Option { return func(s *Server) { s.keepAudio = true } }
+func WithAudio() Option { return option(func(c *config) { c.keepAudio = true }) }
 
 // WithoutAudit turns the audit off for violations of these kinds, or of all if you name none.
 // [Server.Violations] then omits them. To assert on violations that must not fail the test, make the
@@ -90,14 +128,30 @@ func WithoutAudit(kinds ...ViolationKind) Option {
 	if len(kinds) == 0 {
 		kinds = violationKinds
 	}
-	return func(s *Server) { s.audit.ignored = append(s.audit.ignored, kinds...) }
+	return Option{func(c *config) error {
+		for _, kind := range kinds {
+			if _, err := ParseViolationKind(string(kind)); err != nil {
+				return fmt.Errorf("WithoutAudit: %w", err)
+			}
+		}
+		c.ignored = append(c.ignored, kinds...)
+		return nil
+	}}
 }
 
 // WithEdgeLimit makes the Server reject requests as the service's edge does, with a 429 that has
 // Retry-After but no error envelope. Each key may send perSecond requests in each second of the clock,
-// which in a synctest bubble is virtual. Uploads have no limit, because storage has no edge. In
-// [Server.Requests], the Fault of a rejected request is "edge limit".
-func WithEdgeLimit(perSecond int) Option { return func(s *Server) { s.edge.limit = perSecond } }
+// which in a synctest bubble is virtual; 0 means no limit. Uploads have no limit, because storage has no
+// edge. In [Server.Requests], the Fault of a rejected request is "edge limit".
+func WithEdgeLimit(perSecond int) Option {
+	return Option{func(c *config) error {
+		if perSecond < 0 {
+			return fmt.Errorf("WithEdgeLimit: %d is negative", perSecond)
+		}
+		c.edgeLimit = perSecond
+		return nil
+	}}
+}
 
 // WithLog calls log with each request when it has ended, in the goroutine that serves it. Calls may run
 // concurrently. [Server.Requests] contains the request by then, but the client gets the end of its
@@ -106,7 +160,7 @@ func WithEdgeLimit(perSecond int) Option { return func(s *Server) { s.edge.limit
 // The Server holds no lock while it calls log, so log may call any method except Close. It may also send
 // requests itself, if that does not cause an endless chain of logged requests. A panic in log crashes
 // the program.
-func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } }
+func WithLog(log func(Request)) Option { return option(func(c *config) { c.log = log }) }
 
 // NewServer returns a Server for one test, and closes it when the test ends. Then every violation (see
 // [Server.Violations]) and every fault that was applied fewer times than you asked fails the test. If
@@ -120,15 +174,19 @@ func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } 
 // A Server made with a *testing.F serves all inputs of its fuzz target. There, a mistake such as an
 // invalid Match panics, because a fuzz target cannot use the *testing.F.
 func NewServer(tb TB, opts ...Option) *Server {
+	if tb == nil {
+		panic(mistake.Mistake{Method: "NewServer", Err: errors.New("there is no test; New makes a Server without one")})
+	}
 	tb.Helper()
-	s, err := newServer(tb, opts)
+	s, err := newServer(reporterOf(tb), opts)
 	if err != nil {
-		tb.Fatalf("minutestest: NewServer: %v", err)
+		testReporter{tb}.Mistake("NewServer", err)
 		return nil
 	}
+	s.inTest = true
 	tb.Cleanup(func() {
 		_ = s.Close()
-		s.fails(tb)
+		s.failTest(tb)
 		s.explain(tb)
 		if inBubble() {
 			// Time stops with the test. A goroutine that still sleeps then, as in the ReadAt of a slow
@@ -141,88 +199,60 @@ func NewServer(tb TB, opts ...Option) *Server {
 
 // New returns a Server that belongs to no test, for TestMain and for programs, which must close it. It
 // panics if the options are invalid. Its methods, too, panic at an invalid argument, which with
-// [NewServer] fails the test; [Try] turns such a panic into an error. If a World comes from a file, use
-// [LoadWorld], which checks it and returns an error instead.
+// [NewServer] fails the test. If a World comes from a file, use [LoadWorld], which checks it and returns an
+// error instead.
 func New(opts ...Option) *Server {
-	s, err := newServer(nil, opts)
+	s, err := newServer(programReporter{}, opts)
 	if err != nil {
-		panic(mistake{"New", err})
+		programReporter{}.Mistake("New", err)
 	}
 	return s
 }
 
-func newServer(tb TB, opts []Option) (*Server, error) {
-	s := &Server{world: DefaultWorld(), audit: newAudit(), journal: recent.List[Request]{Max: journalSize}, helper: func() {}, inTest: tb != nil}
-	if _, fuzzing := tb.(interface{ Fuzz(any) }); tb != nil && !fuzzing { // no fuzz target may use a *testing.F
-		s.tb, s.helper = tb, tb.Helper
-	}
+func newServer(r reporter, opts []Option) (*Server, error) {
+	c := config{world: DefaultWorld(), interval: MinPollInterval}
 	for _, opt := range opts {
-		opt(s)
+		if opt.apply == nil {
+			return nil, errors.New("an Option is empty; the functions that begin with With make Options")
+		}
+		if err := opt.apply(&c); err != nil {
+			return nil, err
+		}
 	}
-	if err := s.audit.check(); err != nil {
-		return nil, err
-	}
-	var err error
-	s.engine, err = engine.New(engine.Config{
-		World: s.world, KeepAudio: s.keepAudio, Seed: s.seed, Speed: s.speed, MinPollInterval: s.audit.interval,
-		Storage: map[string]string{apiHost: "https://" + storageHost},
+	service, err := engine.New(engine.Config{
+		World:           c.world,
+		KeepAudio:       c.keepAudio,
+		Seed:            c.seed,
+		Speed:           c.speed,
+		MinPollInterval: c.interval,
+		Storage:         map[string]string{apiHost: "https://" + storageHost},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("world: %w", err)
 	}
-	s.audit.meeting = s.engine.Meeting
+	s := &Server{
+		world:    c.world,
+		engine:   service,
+		audit:    newAudit(c.interval, c.ignored, service.Meeting),
+		edge:     edge{limit: c.edgeLimit},
+		journal:  recent.List[Request]{Max: journalSize},
+		log:      c.log,
+		reporter: r,
+	}
 	s.inspector = inspector.New(source{s})
-	s.network = newNetwork(s.Handler(), s.dialFault)
+	s.network = newNetwork(s.Handler(), s.dialError)
 	s.http = s.network.client(0)
 	return s, nil
-}
-
-// mistake is the value with which a Server of New panics.
-type mistake struct {
-	method string
-	err    error
-}
-
-func (m mistake) Error() string { return fmt.Sprintf("minutestest: %s: %v", m.method, m.err) }
-
-// Try calls f. If a Server made by [New] panics at an invalid argument, Try returns an error. Use
-// it in a program that gets scripts, meetings or updates from elsewhere, because only the call itself
-// shows whether they fit what the Server contains. For faults, [Match.Validate] says the same in
-// advance. The error does not name the method.
-//
-//	err := minutestest.Try(func() { srv.Script(script) })
-func Try(f func()) (err error) {
-	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case mistake:
-			err = v.err
-		default:
-			panic(v)
-		}
-	}()
-	f()
-	return nil
-}
-
-// fail reports a mistake in the code that uses the Server: it fails the test, or panics without
-// one.
-func (s *Server) fail(method string, err error) {
-	s.helper()
-	m := mistake{method, err}
-	if s.tb == nil {
-		panic(m)
-	}
-	s.tb.Fatalf("%v", m)
 }
 
 // Client returns a client of the Server with [Server.Key], without a rate limit unless opts set one. The
 // audit takes each Client for a separate program, such as a second worker or the process after a crash.
 func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
-	s.helper()
+	s.reporter.Helper()
 	secret := s.Key()
 	if secret == "" {
-		s.fail("Client", errors.New("the World's first organisation has no integration key that has every scope and never expires"))
+		s.reporter.Mistake("Client", errors.New("the World's first organisation has no integration key "+
+			"that has every scope and never expires"))
 		return nil
 	}
 	return s.ClientWithKey(secret, opts...)
@@ -230,11 +260,11 @@ func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 
 // ClientWithKey is like [Server.Client] with another key, which need not exist in the World.
 func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.Client {
-	s.helper()
+	s.reporter.Helper()
 	defaults := []minutes.Option{minutes.WithHTTPClient(s.NewHTTPClient()), minutes.WithRateLimit(0, 0)}
 	client, err := minutes.New(BaseURL, secret, append(defaults, opts...)...)
 	if err != nil {
-		s.fail("Client", err)
+		s.reporter.Mistake("Client", err)
 	}
 	return client
 }
@@ -322,9 +352,9 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-// fails fails a test for what it has done wrong, or not done.
-func (s *Server) fails(tb TB) {
-	s.helper()
+// failTest fails the test for the violations of its clients and for the faults that met no request.
+func (s *Server) failTest(tb TB) {
+	tb.Helper()
 	const most = 20
 	lines := grouped(s.Violations())
 	for _, line := range lines[:min(len(lines), most)] {

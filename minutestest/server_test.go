@@ -282,57 +282,6 @@ func TestKey_IsTheFirstWithEveryScope(t *testing.T) {
 	assert.Empty(t, minutestest.NewServer(t, minutestest.WithWorld(w)).Key())
 }
 
-func TestServer_ReportsMisuse(t *testing.T) {
-	t.Parallel()
-	broken := minutestest.World{Organisations: []minutestest.Organisation{{}}}
-	assert.PanicsWithError(t, "minutestest: New: world: organisations[0].id: missing", func() { minutestest.New(minutestest.WithWorld(broken)) })
-	ownerless := minutestest.New()
-	defer ownerless.Close()
-	assert.PanicsWithError(t, "minutestest: Inject: no fault given", func() { ownerless.Inject(minutestest.Match{}) })
-	require.EqualError(t, minutestest.Try(func() { ownerless.Inject(minutestest.Match{}) }), "no fault given")
-	require.NoError(t, minutestest.Try(func() { ownerless.Script(minutestest.Script{}) }))
-	assert.PanicsWithValue(t, "other", func() { _ = minutestest.Try(func() { panic("other") }) })
-	for name, c := range map[string]struct {
-		test func(tb *fakeTB)
-		want string
-	}{
-		"world":  {func(tb *fakeTB) { minutestest.NewServer(tb, minutestest.WithWorld(broken)) }, "organisations[0].id: missing"},
-		"no key": {func(tb *fakeTB) { minutestest.NewServer(tb, minutestest.WithWorld(minutestest.World{})).Client() }, "no integration key"},
-		"option": {func(tb *fakeTB) { minutestest.NewServer(tb).Client(minutes.WithMaxRetries(-1)) }, "WithMaxRetries"},
-		"match": {func(tb *fakeTB) {
-			minutestest.NewServer(tb).Inject(minutestest.Match{Operation: "meetings.got"}, minutestest.Reset())
-		}, `"meetings.got"`},
-		"script": {func(tb *fakeTB) {
-			minutestest.NewServer(tb).Script(minutestest.Script{Hold: minutes.StatusMinutesReady})
-		}, `Script: hold: "minutes_ready"`},
-		"scripts": {func(tb *fakeTB) { minutestest.NewServer(tb).Script(minutestest.Script{Title: "a", MeetingID: "b"}) }, "Script: meeting_id: "},
-		"advance": {func(tb *fakeTB) { minutestest.NewServer(tb).Advance("mtg_x", "") }, `Advance: there is no meeting "mtg_x"`},
-		"update": {func(tb *fakeTB) {
-			minutestest.NewServer(tb).Update("org_acme", func(o *minutestest.Organisation) { o.Credits = new(-7) })
-		}, "Update: organisations[0].credits: -7 is negative"},
-		"organisation": {func(tb *fakeTB) { minutestest.NewServer(tb).Update("org_x", func(*minutestest.Organisation) {}) }, `there is no organisation "org_x"`},
-		"page sizes":   {func(tb *fakeTB) { minutestest.NewServer(tb).SetPageSizes(0) }, "UpdateWorld: page_sizes"},
-		"meetings":     {func(tb *fakeTB) { minutestest.NewServer(tb).AddMeetings("org_acme", minutestest.WorldMeeting{}) }, "AddMeetings: meetings[0].title: "},
-		"no fault":     {func(tb *fakeTB) { minutestest.NewServer(tb).Inject(minutestest.Match{}) }, "no fault given"},
-		"audit":        {func(tb *fakeTB) { minutestest.NewServer(tb, minutestest.WithoutAudit("polls")) }, `violation kind "polls" is not one of [poll credential`},
-		"fault":        {func(tb *fakeTB) { minutestest.NewServer(tb).Inject(minutestest.Match{}, minutestest.Refuse("NO_SUCH")) }, `"NO_SUCH"`},
-		"storage's fault": {func(tb *fakeTB) {
-			minutestest.NewServer(tb).Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.RefuseUpload(503, "SlowDown"))
-		}, "is a fault of storage"},
-		"not storage's fault": {func(tb *fakeTB) {
-			minutestest.NewServer(tb).Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Refuse(minutes.ErrInternal))
-		}, "use refuse_upload"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			failures := nested(c.test)
-			require.Len(t, failures, 1)
-			assert.True(t, strings.HasPrefix(failures[0], "fatal: minutestest: "), failures[0])
-			assert.Contains(t, failures[0], c.want)
-		})
-	}
-}
-
 // Advance needs no clock, and no bubble.
 func TestAdvance_MovesMeetings(t *testing.T) {
 	t.Parallel()

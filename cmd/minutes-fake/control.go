@@ -1,8 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	_ "embed" // for document
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,36 +15,58 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meeting-minutes/minutes-go/docs"
-	"github.com/meeting-minutes/minutes-go/minutestest"
+	"github.com/meeting-minutes/minutes-go/internal/mistake"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // maxBody is the longest body that the control API takes.
 const maxBody = 4 << 20
 
-// call is a request to the control API.
-type call struct {
+// document describes the control API.
+//
+//go:embed openapi.json
+var document []byte
+
+// request is a request to the control API.
+type request struct {
 	*http.Request
-	body []byte
-	p    *process
-	f    *fake
+	body    []byte
+	process *process
+	fake    *fake
 }
 
-// endpoints are what the control API does. A result is written as JSON, and nil as 204.
-var endpoints = map[string]func(call) (any, error){
-	"GET /health": call.health, "POST /reset": call.reset,
-	"GET /world": call.world, "PUT /world": with(call.putWorld), "PATCH /world": with(call.patchWorld),
-	"GET /scripts": call.scripts, "POST /scripts": with(call.addScript), "DELETE /scripts": call.removeScripts,
-	"GET /faults": call.faults, "POST /faults": with(call.addFault), "DELETE /faults": call.removeFaults,
-	"GET /meetings": call.meetings, "POST /meetings": with(call.addMeetings),
-	"GET /meetings/{id}": call.meeting, "DELETE /meetings/{id}": call.deleteMeeting, "POST /meetings/{id}/advance": with(call.advance),
-	"GET /clock": call.clock, "POST /clock": with(call.advanceClock),
-	"GET /requests": call.requests, "GET /violations": call.violations,
+// endpoint does what a request asks for. A result is written as JSON, and nil as 204.
+type endpoint func(request) (any, error)
+
+var endpoints = map[string]endpoint{
+	"GET /health":                 request.health,
+	"POST /reset":                 request.reset,
+	"GET /world":                  request.world,
+	"PUT /world":                  with(request.putWorld),
+	"PATCH /world":                with(request.patchWorld),
+	"GET /scripts":                request.scripts,
+	"POST /scripts":               with(request.addScript),
+	"DELETE /scripts":             request.removeScripts,
+	"GET /faults":                 request.faults,
+	"POST /faults":                with(request.addFault),
+	"DELETE /faults":              request.removeFaults,
+	"GET /meetings":               request.meetings,
+	"POST /meetings":              with(request.addMeetings),
+	"GET /meetings/{id}":          request.meeting,
+	"DELETE /meetings/{id}":       request.deleteMeeting,
+	"POST /meetings/{id}/advance": with(request.advance),
+	"GET /clock":                  request.clock,
+	"POST /clock":                 with(request.advanceClock),
+	"GET /requests":               request.requests,
+	"GET /violations":             request.violations,
 }
 
 // parameters are those that the endpoints take.
-var parameters = map[string][]string{"/faults": {"id"}, "/meetings": {"title", "external_id"}, "/requests": {"operation", "after"}}
+var parameters = map[string][]string{
+	"/faults":   {"id"},
+	"/meetings": {"title", "external_id"},
+	"/requests": {"operation", "after"},
+}
 
 // problem is an error as it is written.
 type problem struct {
@@ -57,16 +79,16 @@ func (p *problem) Error() string { return p.Message }
 // newControl returns the control API, the inspector's page included.
 func newControl(p *process) http.Handler {
 	mux := http.NewServeMux()
-	for pattern, endpoint := range endpoints {
+	for pattern, do := range endpoints {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			result, err := p.answer(endpoint, r)
+			result, err := p.run(do, r)
 			respond(w, result, err)
 		})
 	}
 	mux.HandleFunc("GET /events", p.inspector)
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(docs.Control)
+		_, _ = w.Write(document)
 	})
 	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -82,7 +104,9 @@ func newControl(p *process) http.Handler {
 		respond(w, object{"control_api_of": p.baseURL, "endpoints": list}, nil)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		respond(w, nil, &problem{http.StatusNotFound, fmt.Sprintf("the control API has no %s %s; GET /openapi.json describes it, and the service is at %s", r.Method, r.URL.Path, p.baseURL)})
+		message := fmt.Sprintf("the control API has no %s %s; GET /openapi.json describes it, and the service is at %s",
+			r.Method, r.URL.Path, p.baseURL)
+		respond(w, nil, &problem{http.StatusNotFound, message})
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Minutes-Fake", "control")
@@ -97,33 +121,37 @@ func newControl(p *process) http.Handler {
 	})
 }
 
-// answer runs an endpoint when it is its turn.
-func (p *process) answer(endpoint func(call) (any, error), r *http.Request) (result any, err error) {
+// run runs an endpoint when it is its turn.
+func (p *process) run(do endpoint, r *http.Request) (result any, err error) {
 	for name := range r.URL.Query() {
-		if !slices.Contains(parameters[r.URL.Path], name) { // since a typing error must not pass for no filter
+		if !slices.Contains(parameters[r.URL.Path], name) { // a typing error must not pass for no filter
 			return nil, fmt.Errorf("%s takes no parameter %q", r.URL.Path, name)
 		}
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return nil, &problem{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is not complete, or longer than %d bytes", maxBody)}
+		message := fmt.Sprintf("the body is not complete, or longer than %d bytes", maxBody)
+		return nil, &problem{http.StatusRequestEntityTooLarge, message}
 	}
 	p.turn.Lock()
 	defer p.turn.Unlock()
-	mistake := minutestest.Try(func() { result, err = endpoint(call{r, body, p, p.fake.Load()}) })
-	return result, cmp.Or(mistake, err)
+	wrong := mistake.Catch(func() { result, err = do(request{r, body, p, p.fake.Load()}) })
+	if wrong != nil {
+		return nil, wrong
+	}
+	return result, err
 }
 
 // with passes the body to an endpoint. Unknown fields are errors; without a body, all fields are zero.
-func with[T any](endpoint func(call, T) (any, error)) func(call) (any, error) {
-	return func(c call) (any, error) {
+func with[T any](do func(request, T) (any, error)) endpoint {
+	return func(r request) (any, error) {
 		var sent T
-		if len(c.body) > 0 {
-			if err := world.Decode(c.body, &sent); err != nil {
+		if len(r.body) > 0 {
+			if err := world.Decode(r.body, &sent); err != nil {
 				return nil, err
 			}
 		}
-		return endpoint(c, sent)
+		return do(r, sent)
 	}
 }
 
@@ -139,22 +167,36 @@ func (p *process) inspector(w http.ResponseWriter, r *http.Request) {
 
 // guard rejects what a web page in a browser on this machine may have sent, because the control API
 // has no keys: a host that may be anybody's name for this machine, another origin, and a body that
-// is no JSON, which pages may send anywhere.
+// is not JSON, which pages may send anywhere.
 func guard(r *http.Request, control string) error {
-	host := hostname(r.Host)
-	_, noAddress := netip.ParseAddr(host)
-	own := noAddress == nil || host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") || isAddress(control) && host == hostname(control)
-	site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
+	site := r.Header.Get("Sec-Fetch-Site")
+	origin := r.Header.Get("Origin")
+	otherSite := site != "" && site != "same-origin" && site != "none"
+	otherOrigin := origin != "" && !strings.EqualFold(origin, "http://"+r.Host)
 	contentType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
-	case !own:
-		return &problem{http.StatusForbidden, fmt.Sprintf("the control API does not accept the host %q; -control sets its name", r.Host)}
-	case site != "" && site != "same-origin" && site != "none", origin != "" && !strings.EqualFold(origin, "http://"+r.Host):
+	case !isOwnHost(r.Host, control):
+		message := fmt.Sprintf("the control API does not accept the host %q; -control sets its name", r.Host)
+		return &problem{http.StatusForbidden, message}
+	case otherSite || otherOrigin:
 		return &problem{http.StatusForbidden, "the control API rejects requests from web pages of other sites"}
 	case r.ContentLength != 0 && contentType != "application/json":
 		return &problem{http.StatusUnsupportedMediaType, "a body of Content-Type application/json expected"}
 	}
 	return nil
+}
+
+// isOwnHost reports whether a Host header names this machine: by an address, as localhost, or by the name
+// in -control.
+func isOwnHost(header, control string) bool {
+	host := hostname(header)
+	if host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	return isAddress(control) && host == hostname(control)
 }
 
 // hostname returns the name of a host, without its port.
@@ -167,7 +209,8 @@ func respond(w http.ResponseWriter, result any, err error) {
 		if !ok {
 			p = &problem{http.StatusBadRequest, oneLine(err)}
 		}
-		status, result = p.Status, object{"problem": p}
+		status = p.Status
+		result = object{"problem": p}
 	}
 	if result == nil {
 		w.WriteHeader(http.StatusNoContent)
@@ -176,12 +219,13 @@ func respond(w http.ResponseWriter, result any, err error) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
 	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ") // since people read this, too
+	enc.SetIndent("", "  ") // because people read this, too
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(result)
 }
 
-// oneLine returns the text of an error that may consist of several. Each begins with the path of its mistake.
+// oneLine returns the text of an error that may consist of several. Each begins with the path of its
+// mistake.
 func oneLine(err error) string {
 	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "world: "), "\n", "; ")
 }

@@ -53,7 +53,7 @@ func TestControl_RejectsInvalidRequests(t *testing.T) {
 		`POST /scripts {"titel":"x"}`:                                      `unknown field "titel"`,
 		`POST /faults {}`:                                                  "faults: at least one expected",
 		`POST /faults {"faults":[{"kind":"x"}]}`:                           "kind: ",
-		`POST /faults {"faults":[{"kind":"bad_certificate"}]}`:             "kind: ",
+		`POST /faults {"faults":[{"kind":"bad_certificate"}]}`:             "fault: bad_certificate: it works only within one process",
 		`POST /faults {"faults":[{"kind":"reset"}],"from":"2s","to":"1s"}`: "to: ",
 		`POST /faults {"match":{"operation":"meetings.get"},"faults":[{"kind":"slow_upload","bytes_per_second":1}]}`: "match storage.put",
 		`POST /faults {"match":{"operation":"usage.get"},"faults":[{"kind":"show_status","meeting_status":"x"}]}`:    "usage.get has none",
@@ -64,7 +64,7 @@ func TestControl_RejectsInvalidRequests(t *testing.T) {
 		`POST /clock {"advance":"-1h"}`:                                                                              "advance: ",
 		`POST /clock {"advance":"2000000h"}`:                                                                         "advance: 2000000h0m0s more would move the clock by over 100 years in total",
 		`POST /clock {"advance":"week"}`:                                                                             `"week" is not a duration`,
-		`GET /requests?operation=x`:                                                                                  `operation: there is no operation "x"`,
+		`GET /requests?operation=x`:                                                                                  `operation: "x" is not one of members.list, `,
 		`GET /requests?after=-1`:                                                                                     "after: ",
 		`GET /requests?operations=x`:                                                                                 `takes no parameter "operations"`,
 	} {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/mistake"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
@@ -13,21 +14,26 @@ import (
 // fake is the service from one reset to the next, with what the control API has added to it.
 type fake struct {
 	*minutestest.Server
-	ended context.Context // done when the fake is replaced
+	// ended is done when the fake is replaced; end makes it so.
+	ended context.Context
 	end   func()
 
 	faults []*fault
-	added  int // faults, also those that were removed
-	ahead  time.Duration
-	seen   sync.Map // names of meetings that requests were about
+	// added is the number of faults, also of those that were removed.
+	added int
+	ahead time.Duration
+	// seen has the names of meetings that requests were about.
+	seen sync.Map
 }
 
 // fault is a fault as the control API shows it.
 type fault struct {
 	ID string `json:"id"`
 	faultSpec
-	Seen    int `json:"seen"`    // requests that matched, until the fault was used up
-	Applied int `json:"applied"` // requests that went wrong
+	// Seen is the number of requests that matched, until the fault was used up.
+	Seen int `json:"seen"`
+	// Applied is the number of requests that the fault happened to.
+	Applied int `json:"applied"`
 
 	injection *minutestest.Injection
 }
@@ -37,8 +43,9 @@ type faultSpec struct {
 	Match    minutestest.Match   `json:"match,omitzero"`
 	Faults   []minutestest.Fault `json:"faults"`
 	Optional bool                `json:"optional,omitempty"`
-	From     world.Duration      `json:"from,omitempty"` // the window of time, counted from now
-	To       world.Duration      `json:"to,omitempty"`
+	// From and To are the window of time, counted from now.
+	From world.Duration `json:"from,omitempty"`
+	To   world.Duration `json:"to,omitempty"`
 }
 
 // newFake returns a fake with a world.
@@ -55,7 +62,8 @@ func (p *process) newFake(w minutestest.World) (*fake, error) {
 		requests.Info("request", "method", r.Method, "path", r.Path, "status", r.Status, "took", r.Took,
 			"operation", r.Operation, "caller", r.Caller, "code", r.Code, "request_id", r.RequestID, "fault", r.Fault)
 	}))
-	return f, minutestest.Try(func() { f.Server = minutestest.New(options...) })
+	err := mistake.Catch(func() { f.Server = minutestest.New(options...) })
+	return f, err
 }
 
 // see remembers the names of a meeting, because a script for it was of use even if it is deleted.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -49,6 +50,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case s.version:
 		fmt.Fprintf(stdout, "minutes-fake %s\n", version())
 		return exitDone
+	case s.healthcheck != "":
+		if err := checkHealth(ctx, s.healthcheck); err != nil {
+			fmt.Fprintf(stderr, "minutes-fake: -healthcheck: %v\n", err)
+			return exitFailed
+		}
+		return exitDone
 	}
 	found, err := serve(ctx, s, stdout, stderr)
 	switch {
@@ -63,15 +70,27 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // settings are the program's flags.
 type settings struct {
-	addr, control, world, log, envFile string
+	addr    string
+	control string
+	// world is the path of a file; "": the default World.
+	world   string
+	log     string
+	envFile string
 
-	speed             float64
-	seed              uint64
-	edgeLimit         uint
-	minPollInterval   time.Duration
-	withoutAudit      string
-	printEnv, version bool
-	strict            bool
+	speed           float64
+	seed            uint64
+	edgeLimit       uint
+	minPollInterval time.Duration
+	// withoutAudit are the kinds of violations that are off.
+	withoutAudit []minutestest.ViolationKind
+	// auditOff is whether all kinds are.
+	auditOff bool
+	strict   bool
+
+	printEnv bool
+	// healthcheck is the address of another minutes-fake, which this one asks instead of serving.
+	healthcheck string
+	version     bool
 }
 
 const (
@@ -84,20 +103,51 @@ const (
 func (s *settings) flags() *flag.FlagSet {
 	set := flag.NewFlagSet("minutes-fake", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
-	set.StringVar(&s.addr, "addr", loopback+":8080", "serve on this `address`; port 0 means any free port")
-	set.StringVar(&s.control, "control", controlNext, "serve the control API on this `address`; next means the port after the service's, off switches it off")
-	set.StringVar(&s.world, "world", "", "start with the world in this JSON `file` instead of a small default one")
-	set.Float64Var(&s.speed, "speed", 1, "make all stages of meetings `n` times shorter, whatever sets them")
-	set.Uint64Var(&s.seed, "seed", 0, "repeat ids and cursors in each run with the same `number`; 0 means none")
-	set.UintVar(&s.edgeLimit, "edge-limit", 0, "reject more than `n` requests per second and key with a bare 429; 0 means no limit")
-	set.StringVar(&s.log, "log", "text", "log each request on stderr in this `form`: text, json or none")
-	set.BoolVar(&s.printEnv, "print-env", false, "print the variables to set, one per line, and nothing else")
-	set.StringVar(&s.envFile, "env-file", "", "write the variables to this `file` when ready, and remove it at exit")
-	set.DurationVar(&s.minPollInterval, "min-poll-interval", minutestest.MinPollInterval, "let clients poll a meeting after this `duration`")
-	set.StringVar(&s.withoutAudit, "without-audit", "", "report no violations of these `kinds`, such as poll,repeat; all means none at all")
-	set.BoolVar(&s.strict, "strict", false, "at exit and at each reset, print violations and faults and scripts without use; the exit status is 3 if there were any")
+	set.StringVar(&s.addr, "addr", loopback+":8080",
+		"serve on this `address`; port 0 means any free port")
+	set.StringVar(&s.control, "control", controlNext,
+		"serve the control API on this `address`; next means the port after the service's, off switches it off")
+	set.StringVar(&s.world, "world", "",
+		"start with the world in this JSON `file` instead of a small default one")
+	set.Float64Var(&s.speed, "speed", 1,
+		"make all stages of meetings `n` times shorter")
+	set.Uint64Var(&s.seed, "seed", 0,
+		"make ids and cursors the same in every run with this `number`; 0 means none")
+	set.UintVar(&s.edgeLimit, "edge-limit", 0,
+		"reject more than `n` requests per second and key with a bare 429; 0 means no limit")
+	set.StringVar(&s.log, "log", "text",
+		"log each request on stderr in this `form`: text, json or none")
+	set.BoolVar(&s.printEnv, "print-env", false,
+		"print the variables to set, one per line, and nothing else")
+	set.StringVar(&s.envFile, "env-file", "",
+		"write the variables to this `file` when ready, and remove it at exit")
+	set.DurationVar(&s.minPollInterval, "min-poll-interval", minutestest.MinPollInterval,
+		"let clients poll a meeting after this `duration`")
+	set.Func("without-audit",
+		"report no violations of these `kinds`, such as poll,repeat; all means none at all", s.readKinds)
+	set.BoolVar(&s.strict, "strict", false,
+		"at exit and at each reset, print violations and faults and scripts without use; "+
+			"the exit status is 3 if there were any")
+	set.StringVar(&s.healthcheck, "healthcheck", "",
+		"ask the control API at this `address` whether it is ready, instead of serving; the exit status is 0 if it is")
 	set.BoolVar(&s.version, "version", false, "print the version and exit")
 	return set
+}
+
+// readKinds reads the value of -without-audit.
+func (s *settings) readKinds(list string) error {
+	if list == "all" {
+		s.auditOff = true
+		return nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		kind, err := minutestest.ParseViolationKind(name)
+		if err != nil {
+			return err
+		}
+		s.withoutAudit = append(s.withoutAudit, kind)
+	}
+	return nil
 }
 
 // parse reads and checks the flags.
@@ -120,9 +170,8 @@ func parse(args []string) (settings, error) {
 		return s, fmt.Errorf("-control %q: host:port, next or off expected", s.control)
 	case !isAddress(s.addr):
 		return s, fmt.Errorf("-addr %q: host:port expected", s.addr)
-	}
-	if err := minutestest.Try(func() { _ = minutestest.New(s.options()...).Close() }); err != nil { // which knows the kinds
-		return s, fmt.Errorf("-without-audit: %w", err)
+	case s.healthcheck != "" && !isAddress(s.healthcheck):
+		return s, fmt.Errorf("-healthcheck %q: host:port expected", s.healthcheck)
 	}
 	return s, nil
 }
@@ -134,18 +183,16 @@ func isAddress(s string) bool {
 
 // options are the settings that the fake itself has.
 func (s *settings) options() []minutestest.Option {
-	list := []minutestest.Option{minutestest.WithMinPollInterval(s.minPollInterval), minutestest.WithSeed(s.seed), minutestest.WithSpeed(s.speed), minutestest.WithEdgeLimit(int(s.edgeLimit))}
-	var kinds []minutestest.ViolationKind // without any, the audit is off
-	switch s.withoutAudit {
-	case "":
-		return list
-	case "all":
-	default:
-		for kind := range strings.SplitSeq(s.withoutAudit, ",") {
-			kinds = append(kinds, minutestest.ViolationKind(kind))
-		}
+	list := []minutestest.Option{
+		minutestest.WithMinPollInterval(s.minPollInterval),
+		minutestest.WithSeed(s.seed),
+		minutestest.WithSpeed(s.speed),
+		minutestest.WithEdgeLimit(int(s.edgeLimit)),
 	}
-	return append(list, minutestest.WithoutAudit(kinds...))
+	if s.auditOff || len(s.withoutAudit) > 0 { // WithoutAudit without kinds turns all of them off
+		list = append(list, minutestest.WithoutAudit(s.withoutAudit...))
+	}
+	return list
 }
 
 // logHandler writes the log of requests.
@@ -161,11 +208,31 @@ func (s *settings) logHandler(w io.Writer) slog.Handler {
 
 func help() string {
 	var b strings.Builder
-	b.WriteString("minutes-fake serves the Meeting Minutes Service in memory, with its storage.\n\nusage: minutes-fake [flags]\n\n")
+	b.WriteString("minutes-fake serves the Meeting Minutes Service in memory, with its storage.\n\n")
+	b.WriteString("usage: minutes-fake [flags]\n\n")
 	set := new(settings).flags()
 	set.SetOutput(&b)
 	set.PrintDefaults()
 	return b.String()
+}
+
+// checkHealth asks the control API of another minutes-fake whether it is ready.
+func checkHealth(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/health", http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.Header.Get("Minutes-Fake") != "control" || resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("what answers at %s with status %d is not the control API of minutes-fake", address, resp.StatusCode)
+	}
+	return nil
 }
 
 // version returns the version of the module that the program was built from.

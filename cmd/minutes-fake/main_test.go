@@ -166,7 +166,7 @@ func TestRun_FailsWithInvalidWorldsAndSettings(t *testing.T) {
 	for args, want := range map[string]string{
 		"-world " + file: "minutes-fake: -world " + file + `: organisations[0].credits: -1 is negative; organisations[0].keys[0].member_id: no member "emp_x"` + "\n",
 		"-world /none":   "minutes-fake: -world: open /none: no such file or directory\n",
-		"-addr 127.0.0.1:0 -env-file " + t.TempDir():       "is no file",
+		"-addr 127.0.0.1:0 -env-file " + t.TempDir():       "is not a file",
 		"-addr 192.0.2.1:1 -control off -env-file " + file: "minutes-fake: -addr: listen tcp 192.0.2.1:1: bind: cannot assign requested address\n",
 	} {
 		var wrong strings.Builder

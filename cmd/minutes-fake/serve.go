@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -22,17 +23,24 @@ import (
 // process is the program while it serves.
 type process struct {
 	settings settings
-	world    minutestest.World // as the program began
-	began    time.Time
-	lines    *lossyWriter
+	// world is the one that the program began with.
+	world minutestest.World
+	began time.Time
+	lines *lossyWriter
 
-	servers             []*http.Server
-	baseURL, controlURL string
-	envFile             os.FileInfo // as this program wrote it; nil: it has not
+	servers    []*http.Server
+	baseURL    string
+	controlURL string
+	// envFile is the file as this program wrote it; nil: it has not.
+	envFile os.FileInfo
 
-	fake  atomic.Pointer[fake] // that serves at present
-	turn  sync.Mutex           // of requests to the control API, so that each sees the whole effect of the one before it
-	found int                  // what -strict minds, of the fakes that have ended
+	// fake is the one that serves at present.
+	fake atomic.Pointer[fake]
+	// turn is held by one request to the control API at a time, so that each sees the whole effect of the
+	// one before it.
+	turn sync.Mutex
+	// found counts what -strict minds, of the fakes that have ended.
+	found int
 }
 
 // serve serves until ctx is done. It returns how much there was that -strict minds.
@@ -40,7 +48,8 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) (found int
 	p := &process{settings: s, began: time.Now(), world: minutestest.DefaultWorld(), lines: newLossyWriter(stderr)}
 	defer p.lines.finish()
 	if s.world != "" {
-		if p.world, err = loadWorld(s.world); err != nil {
+		p.world, err = loadWorld(s.world)
+		if err != nil {
 			return 0, err
 		}
 	}
@@ -49,7 +58,8 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) (found int
 		return 0, err
 	}
 	p.fake.Store(first)
-	if err = p.listen(); err == nil {
+	err = p.listen()
+	if err == nil {
 		err = p.announce(stdout)
 	}
 	if err == nil {
@@ -86,24 +96,41 @@ func (p *process) listen() error {
 	if err != nil {
 		return fmt.Errorf("-addr: %w", err)
 	}
-	p.baseURL = p.start(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.fake.Load().Handler().ServeHTTP(w, r)
-	}))
+	p.baseURL = p.start(listener, http.HandlerFunc(p.serveService))
 	if p.settings.control == controlOff {
 		return nil
 	}
-	if listener, err = p.listenControl(listener.Addr().(*net.TCPAddr).Port + 1); err != nil {
+	listener, err = p.listenControl(listener.Addr().(*net.TCPAddr).Port + 1)
+	if err != nil {
 		return fmt.Errorf("-control: %w", err)
 	}
 	p.controlURL = p.start(listener, newControl(p))
 	return nil
 }
 
+// serveService serves the service and its storage. Upload URLs have the scheme and the host of the request
+// that asked for them. Behind a proxy these are the ones that the proxy got, not those that it uses itself.
+func (p *process) serveService(w http.ResponseWriter, r *http.Request) {
+	if proto := forwarded(r, "X-Forwarded-Proto"); proto == "https" && r.TLS == nil {
+		r.TLS = &tls.ConnectionState{}
+	}
+	if host := forwarded(r, "X-Forwarded-Host"); host != "" {
+		r.Host = host
+	}
+	p.fake.Load().Handler().ServeHTTP(w, r)
+}
+
+// forwarded returns what a header says of the request that the first proxy got.
+func forwarded(r *http.Request, name string) string {
+	first, _, _ := strings.Cut(r.Header.Get(name), ",")
+	return strings.TrimSpace(first)
+}
+
 // start serves h, and returns the URL.
 func (p *process) start(l net.Listener, h http.Handler) string {
 	server := &http.Server{
 		Handler:                      h,
-		DisableGeneralOptionsHandler: true, // since "OPTIONS *" is a path like others
+		DisableGeneralOptionsHandler: true, // "OPTIONS *" is a path like others
 		ErrorLog:                     log.New(io.Discard, "", 0),
 		ReadHeaderTimeout:            10 * time.Second,
 	}
@@ -173,7 +200,7 @@ func (p *process) banner(w io.Writer, env []string) {
 func (p *process) shutdown() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	p.fake.Load().end() // since the inspector's events never finish
+	p.fake.Load().end() // because the inspector's events never finish
 	for _, server := range p.servers {
 		if server.Shutdown(ctx) != nil {
 			_ = server.Close()
@@ -181,18 +208,21 @@ func (p *process) shutdown() {
 	}
 }
 
-// writeEnvFile writes a file, or replaces it. It replaces nothing that is no file.
-func (p *process) writeEnvFile(text string) (err error) {
-	path, next := p.settings.envFile, p.settings.envFile+".tmp"
+// writeEnvFile writes a file, or replaces it. What is not a file, such as a directory, stays.
+func (p *process) writeEnvFile(text string) error {
+	path := p.settings.envFile
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no file", path)
+		return fmt.Errorf("%s is not a file", path)
 	}
+	next := path + ".tmp"
 	if err := os.WriteFile(next, []byte(text), 0o600); err != nil { // for the owner only, because it holds a key
 		return err
 	}
-	if p.envFile, err = os.Lstat(next); err != nil {
+	info, err := os.Lstat(next)
+	if err != nil {
 		return err
 	}
+	p.envFile = info
 	return os.Rename(next, path) // so that nobody reads half of it
 }
 

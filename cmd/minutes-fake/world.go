@@ -4,26 +4,31 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/meeting-minutes/minutes-go/minutestest"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-func (c call) world() (any, error) { return c.f.World(), nil }
+func (r request) world() (any, error) { return r.fake.World(), nil }
 
-func (c call) putWorld(sent minutestest.World) (any, error) {
-	next, err := c.p.newFake(sent)
+func (r request) putWorld(sent minutestest.World) (any, error) {
+	next, err := r.process.newFake(sent)
 	if err != nil {
 		return nil, err
 	}
-	c.p.replace(next)
+	r.process.replace(next)
 	return next.World(), nil
 }
 
-func (c call) patchWorld(patch object) (any, error) {
-	c.f.UpdateWorld(func(w *minutestest.World) error {
+func (r request) patchWorld(patch object) (any, error) {
+	if err := r.knowsOrganisations(patch); err != nil {
+		return nil, err
+	}
+	r.fake.UpdateWorld(func(w *minutestest.World) error {
 		var before object
 		text, _ := json.Marshal(w)
 		_ = json.Unmarshal(text, &before)
@@ -38,7 +43,28 @@ func (c call) patchWorld(patch object) (any, error) {
 		}
 		return err
 	})
-	return c.f.World(), nil
+	return r.fake.World(), nil
+}
+
+// knowsOrganisations rejects a patch of an organisation that does not exist. A patch adds members, keys and
+// so on, but an id of an organisation is one of those that tests often mistype.
+func (r request) knowsOrganisations(patch object) error {
+	w := r.fake.World()
+	list, _ := patch["organisations"].([]any)
+	for i, e := range list {
+		o, _ := e.(object)
+		id, ok := o["id"].(string)
+		if !ok || w.Organisation(id) != nil {
+			continue // without an id, the checker of worlds says so
+		}
+		var ids []string
+		for _, o := range w.Organisations {
+			ids = append(ids, o.ID)
+		}
+		return fmt.Errorf("organisations[%d].id: there is no organisation %q; there are %s, and PUT /world sets others",
+			i, id, strings.Join(ids, ", "))
+	}
+	return nil
 }
 
 var errNoOrganisation = errors.New("organisations: at least one expected")
@@ -48,38 +74,51 @@ var errNoOrganisation = errors.New("organisations: at least one expected")
 func merge(into, patch any) any {
 	switch patch := patch.(type) {
 	case object:
-		merged, ok := into.(object)
-		if !ok {
-			merged = object{}
-		}
-		for name, value := range patch {
-			if merged[name] = merge(merged[name], value); value == nil {
-				delete(merged, name)
-			}
-		}
-		return merged
+		old, _ := into.(object)
+		return mergeObjects(old, patch)
 	case []any:
-		list, _ := into.([]any)
-		if len(patch) == 0 || nameOf(patch[0]) == "" {
-			return patch
-		}
-		for _, e := range patch {
-			if at := slices.IndexFunc(list, func(old any) bool { return nameOf(old) == nameOf(e) }); at >= 0 {
-				list[at] = merge(list[at], e)
-			} else {
-				list = append(list, merge(nil, e))
-			}
-		}
-		return list
+		old, _ := into.([]any)
+		return mergeLists(old, patch)
 	}
 	return patch
+}
+
+func mergeObjects(old, patch object) object {
+	merged := maps.Clone(old)
+	if merged == nil {
+		merged = object{}
+	}
+	for name, value := range patch {
+		if value == nil {
+			delete(merged, name)
+			continue
+		}
+		merged[name] = merge(merged[name], value)
+	}
+	return merged
+}
+
+func mergeLists(old, patch []any) []any {
+	if len(patch) == 0 || nameOf(patch[0]) == "" {
+		return patch
+	}
+	for _, e := range patch {
+		at := slices.IndexFunc(old, func(o any) bool { return nameOf(o) == nameOf(e) })
+		if at < 0 {
+			old = append(old, merge(nil, e))
+			continue
+		}
+		old[at] = merge(old[at], e)
+	}
+	return old
 }
 
 // nameOf returns what identifies an element of a list, or "".
 func nameOf(e any) string {
 	o, _ := e.(object)
 	for _, field := range []string{"secret", "id", "term"} {
-		if name, ok := o[field].(string); ok {
+		name, ok := o[field].(string)
+		if ok {
 			return name
 		}
 	}

@@ -8,7 +8,7 @@ import (
 // Every endpoint of the control API responds as its document says, also with errors.
 func TestControlAPI_MatchesItsDocument(t *testing.T) {
 	t.Parallel()
-	const document = "docs/openapi-control.json"
+	const document = "cmd/minutes-fake/openapi.json"
 	c, known := newChecker(t, document), operations(t, document)
 	env := launch(t)
 	service, control := env["MINUTES_BASE_URL"], proxy(t, env["MINUTES_CONTROL_URL"], c, known)

@@ -27,7 +27,9 @@ import (
 var files embed.FS
 
 // scripts in the order in which they build on each other.
-var scripts = []string{"data.js", "axis.js", "timeline.js", "pointing.js", "lists.js", "details.js", "cause.js", "controls.js", "page.js"}
+var scripts = []string{
+	"data.js", "axis.js", "timeline.js", "pointing.js", "lists.js", "details.js", "cause.js", "controls.js", "page.js",
+}
 
 // The page before and after the data, and its content security policy.
 var head, tail, policy = assemble()
@@ -41,9 +43,19 @@ func assemble() (head, tail, policy string) {
 	style := file("style.css")
 	// Styles and scripts are named by their hashes: nothing that gets into the page by mistake
 	// runs. With trusted types, text cannot become markup.
-	policy = fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
-		hash(style), hash(script.String()))
-	page := strings.NewReplacer("{{policy}}", policy, "{{style}}", style, "{{script}}", script.String()).Replace(file("page.html"))
+	policy = strings.Join([]string{
+		"default-src 'none'",
+		"style-src '" + hash(style) + "'",
+		"script-src '" + hash(script.String()) + "'",
+		"connect-src 'self'",
+		"img-src data:",
+		"base-uri 'none'",
+		"form-action 'none'",
+		"require-trusted-types-for 'script'",
+		"trusted-types 'none'",
+	}, "; ")
+	replace := strings.NewReplacer("{{policy}}", policy, "{{style}}", style, "{{script}}", script.String())
+	page := replace.Replace(file("page.html"))
 	head, tail, _ = strings.Cut(page, "{{data}}")
 	return head, tail, policy
 }
@@ -104,11 +116,11 @@ func New(source Source) *Inspector {
 	return &Inspector{source: source, actions: recent.List[action]{Max: 1000}}
 }
 
-// Report writes the page as one file that needs no server. Name and failed are those of the test.
-func (i *Inspector) Report(w io.Writer, name string, failed bool) error {
+// Report writes the page as one file that needs no server.
+func (i *Inspector) Report(w io.Writer, about Test) error {
 	var reader reader
 	all, _ := reader.read(i)
-	all.Name, all.Failed = name, failed
+	all.Test = about
 	return write(w, all, i.details(all))
 }
 
@@ -142,8 +154,10 @@ func (i *Inspector) Handler() http.Handler {
 }
 
 const (
-	newsInterval = 50 * time.Millisecond // longer if reading the news takes much of the machine
-	keepAlive    = 15 * time.Second      // longest time between two events
+	// newsInterval is between two reads of the news; longer if a read takes much of the machine.
+	newsInterval = 50 * time.Millisecond
+	// keepAlive is the longest time between two events.
+	keepAlive = 15 * time.Second
 )
 
 // events serves the server-sent events that feed the page. The first one is a "state" with
@@ -161,7 +175,7 @@ func (i *Inspector) events(w http.ResponseWriter, r *http.Request) {
 	for {
 		began := time.Now()
 		found, kind := reader.read(i)
-		next := max(newsInterval, min(20*time.Since(began), time.Second)) // so that a page takes little of a processor
+		next := max(newsInterval, min(20*time.Since(began), time.Second)) // so that a page costs little
 		if kind != "" || time.Since(sent) >= keepAlive {
 			if writeEvent(w, cmp.Or(kind, "news"), found) != nil || conn.Flush() != nil {
 				return

@@ -14,29 +14,52 @@ import (
 // of organisations, whose keys the Inspector never shows.
 type Source interface {
 	Engine() *engine.Service
-	Arrived() int                             // number of requests so far
-	Requests(after int) (list []any, n int)   // those that ended after the first ones; n is the next after
-	Violations(after int) (list []any, n int) // the same
-	Faults() []any
+	// Arrived is the number of requests so far.
+	Arrived() int
+	// Requests returns those that ended after the first ones. What it returns as n is the next after.
+	Requests(after int) (list []world.Request, n int)
+	// Violations does the same.
+	Violations(after int) (list []world.Violation, n int)
+	Faults() []Fault
+}
+
+// Fault is what was injected, and how often it was applied.
+type Fault struct {
+	// Match is a minutestest.Match. That package imports this one, so its types cannot be named here.
+	Match any `json:"match"`
+	// Faults is a list of minutestest.Fault.
+	Faults  any `json:"faults"`
+	Seen    int `json:"seen"`
+	Applied int `json:"applied"`
+	// Unused says why the fault would fail a test now; "": it would not.
+	Unused string `json:"unused"`
+}
+
+// Test is the test that a report is about.
+type Test struct {
+	Name   string `json:"name,omitempty"`
+	Failed bool   `json:"failed,omitempty"`
 }
 
 // news is the data of the page: everything, or the changes.
 type news struct {
-	Now        time.Time       `json:"now"`
-	Name       string          `json:"name,omitempty"`   // of the test
-	Failed     bool            `json:"failed,omitempty"` // the test
-	Total      int             `json:"total"`            // number of meetings
-	Meetings   []world.Meeting `json:"meetings,omitempty"`
-	Requests   []any           `json:"requests,omitempty"`
-	Violations []any           `json:"violations,omitempty"`
-	Actions    []action        `json:"actions,omitempty"`
-	World      *worldNews      `json:"world,omitempty"`
+	Now time.Time `json:"now"`
+	Test
+	// Total is the number of meetings.
+	Total int `json:"total"`
+	// Ended is the number of requests that have ended, of which the page keeps the newest.
+	Ended      int               `json:"ended"`
+	Meetings   []world.Meeting   `json:"meetings,omitempty"`
+	Requests   []world.Request   `json:"requests,omitempty"`
+	Violations []world.Violation `json:"violations,omitempty"`
+	Actions    []action          `json:"actions,omitempty"`
+	World      *worldNews        `json:"world,omitempty"`
 }
 
 // worldNews changes seldom. It is sent as a whole when it does.
 type worldNews struct {
 	world.World
-	Faults  []any          `json:"faults,omitempty"`
+	Faults  []Fault        `json:"faults,omitempty"`
 	Scripts []world.Script `json:"scripts,omitempty"`
 }
 
@@ -55,27 +78,41 @@ type reader struct {
 func (n *reader) read(i *Inspector) (found news, kind string) {
 	s := i.source
 	if !n.begun {
-		n.begun, kind = true, "state"
+		n.begun = true
+		kind = "state"
 	}
 	found.Now = s.Engine().Now()
-	found.Meetings, found.Total, n.changes = s.Engine().Changes(n.changes, 10_000) // as many as the page shows
-	for i := range found.Meetings {                                                // what only a click shows
-		m := &found.Meetings[i]
-		m.Transcript, m.Markdown, m.HTML, m.Audio = "", "", "", nil
+	found.Meetings, found.Total, n.changes = s.Engine().Changes(n.changes, mostMeetings)
+	for i := range found.Meetings {
+		shorten(&found.Meetings[i])
 	}
 	found.Requests, n.ended = s.Requests(n.ended)
-	// After the requests, since a violation is recorded before its request.
+	found.Ended = n.ended
+	// After the requests, because the audit sees a request before the journal does.
 	found.Violations, n.violations = s.Violations(n.violations)
 	found.Actions, n.actions = i.actions.Since(n.actions)
 	now := worldOf(s)
-	if text, err := json.Marshal(now); err == nil && !bytes.Equal(text, n.world) {
-		n.world, found.World = text, now
+	text, err := json.Marshal(now)
+	if err == nil && !bytes.Equal(text, n.world) {
+		n.world = text
+		found.World = now
 	}
-	changed := len(found.Meetings)+len(found.Requests)+len(found.Violations)+len(found.Actions) > 0 || found.World != nil
-	if kind == "" && changed {
+	changes := len(found.Meetings) + len(found.Requests) + len(found.Violations) + len(found.Actions)
+	if kind == "" && (changes > 0 || found.World != nil) {
 		kind = "news"
 	}
 	return found, kind
+}
+
+// mostMeetings is how many the page shows.
+const mostMeetings = 10_000
+
+// shorten removes what only a click shows.
+func shorten(m *world.Meeting) {
+	m.Transcript = ""
+	m.Markdown = ""
+	m.HTML = ""
+	m.Audio = nil
 }
 
 // worldOf returns the settings without the secrets of keys.
@@ -92,18 +129,27 @@ func worldOf(s Source) *worldNews {
 // action is a call of the test or program that changed the service: Script, Update, Advance or
 // Release. The inspector shows it beside the requests.
 type action struct {
-	At        time.Time `json:"at"`
-	After     int       `json:"after"` // seq of the last request that had arrived
-	Name      string    `json:"name"`  // of the method, and of the organisation
-	MeetingID string    `json:"meeting_id,omitempty"`
-	Changes   []string  `json:"changes,omitempty"` // for people
+	At time.Time `json:"at"`
+	// After is the seq of the last request that had arrived.
+	After int `json:"after"`
+	// Name is that of the method, and of the organisation.
+	Name      string `json:"name"`
+	MeetingID string `json:"meeting_id,omitempty"`
+	// Changes are for people.
+	Changes []string `json:"changes,omitempty"`
 }
 
-// Did records an action that happened now: the name of the method, the meeting if it is about one,
+// Did notes an action that happened now: the name of the method, the meeting if it is about one,
 // and what changed, for people.
 func (i *Inspector) Did(name, meetingID string, changes ...string) {
 	for n, text := range changes {
 		changes[n] = fmt.Sprintf("%.160s", text) // as much as the page shows
 	}
-	i.actions.Add(action{At: i.source.Engine().Now(), After: i.source.Arrived(), Name: name, MeetingID: meetingID, Changes: changes})
+	i.actions.Add(action{
+		At:        i.source.Engine().Now(),
+		After:     i.source.Arrived(),
+		Name:      name,
+		MeetingID: meetingID,
+		Changes:   changes,
+	})
 }

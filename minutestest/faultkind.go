@@ -1,0 +1,331 @@
+package minutestest
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
+)
+
+type faultKind string
+
+const (
+	kindDelay        faultKind = "delay"
+	kindReset        faultKind = "reset"
+	kindResetUpload  faultKind = "reset_upload"
+	kindRateLimit    faultKind = "rate_limit"
+	kindRefuse       faultKind = "refuse"
+	kindRefuseUpload faultKind = "refuse_upload"
+	kindRespond      faultKind = "respond"
+	kindTruncate     faultKind = "truncate"
+	kindDrip         faultKind = "drip"
+
+	kindSlowUpload faultKind = "slow_upload"
+	kindShowStatus faultKind = "show_status"
+	kindCall       faultKind = "call"
+
+	kindBadCertificate    faultKind = "bad_certificate"
+	kindConnectionRefused faultKind = "connection_refused"
+	kindNoSuchHost        faultKind = "no_such_host"
+)
+
+// kind is everything that one kind of fault is and does. Server.apply says when its functions are called;
+// those that are nil do nothing.
+type kind struct {
+	// only is where it happens; "": anywhere.
+	only target
+	// effect says whether the request has taken effect when the fault takes place.
+	effect effect
+	// onlyInGo is whether JSON cannot express it.
+	onlyInGo bool
+	// responds is whether it has a response of its own, and so headers.
+	responds bool
+
+	// check returns what is wrong with the fields that only this kind has.
+	check func(f Fault) error
+	// dialError is the error of the connection, which then is not made.
+	dialError func(host string) error
+	// act does something at the moment of the fault, besides what the service does.
+	act func(x *exchange, f Fault)
+	// replace sets a response of its own in place of the service's, or cuts the connection.
+	replace func(x *exchange, f Fault)
+	// change changes the service's own response.
+	change func(x *exchange, f Fault)
+}
+
+// target is where requests go.
+type target string
+
+const (
+	toAPI     target = "the API"
+	toStorage target = "storage"
+)
+
+// effect says whether a fault comes after the effect of its request.
+type effect int
+
+const (
+	asAsked effect = iota // if the test has called AfterEffect
+	never
+	always
+)
+
+// kinds has every kind of fault.
+var kinds = map[faultKind]kind{
+	kindDelay: {check: checkDelay},
+	kindCall:  {check: checkCall, onlyInGo: true, act: callFunction},
+	kindSlowUpload: {
+		only: toStorage, effect: never,
+		check: checkRate, act: slowDown,
+	},
+	kindShowStatus: {effect: always, check: checkShownStatus, change: showStatus},
+	kindTruncate:   {effect: always, change: truncate},
+	kindDrip:       {effect: always, change: drip},
+
+	kindReset:       {replace: cut},
+	kindResetUpload: {only: toStorage, effect: never, replace: cutUpload},
+
+	kindRateLimit:    {responds: true, replace: rateLimit},
+	kindRefuse:       {only: toAPI, responds: true, check: checkAPICode, replace: refuse},
+	kindRefuseUpload: {only: toStorage, responds: true, check: checkStorageError, replace: refuseUpload},
+	kindRespond:      {responds: true, check: checkStatus, replace: respond},
+
+	kindBadCertificate:    {effect: never, onlyInGo: true, dialError: badCertificate},
+	kindConnectionRefused: {effect: never, onlyInGo: true, dialError: connectionRefused},
+	kindNoSuchHost:        {effect: never, onlyInGo: true, dialError: noSuchHost},
+}
+
+func (f Fault) kind() kind { return kinds[f.form.Kind] }
+
+// beforeSending reports whether f happens before a request is sent, so that only clients in this process
+// can see it.
+func (f Fault) beforeSending() bool { return f.kind().dialError != nil }
+
+// check returns why f cannot be: the kind, the field at fault, and the reason.
+func (f Fault) check() error {
+	form := f.form
+	kind, known := kinds[form.Kind]
+	if !known {
+		return fmt.Errorf("kind: there is no kind %q; there are %s", form.Kind, kindNames())
+	}
+	wrong := func(field, format string, args ...any) error {
+		return fmt.Errorf("%s: %s: %s", form.Kind, field, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case form.Header != nil && !kind.responds:
+		return wrong("header", "%s has no response of its own", form.Kind)
+	case form.RetryAfter != "" && !kind.responds:
+		return wrong("retry_after", "%s has no response of its own", form.Kind)
+	case form.RetryAfter != "" && !isRetryAfter(form.RetryAfter):
+		return wrong("retry_after", "%q is neither a number of seconds nor an HTTP date", form.RetryAfter)
+	case form.Delay < 0:
+		return wrong("delay", "%s is negative", time.Duration(form.Delay))
+	case form.Over < 0:
+		return wrong("over", "%s is negative", time.Duration(form.Over))
+	case form.Bytes < 0:
+		return wrong("bytes", "%d is negative", form.Bytes)
+	case form.AfterEffect && kind.effect == never:
+		return wrong("after_effect", "%s never comes after the effect", form.Kind)
+	}
+	for name, value := range form.Header {
+		switch {
+		case name == "" || strings.ContainsAny(name, " \t\r\n:") || strings.ContainsAny(value, "\r\n"):
+			return wrong("header", "%q: %q is not a header", name, value)
+		case http.CanonicalHeaderKey(name) == "Retry-After" && !isRetryAfter(value):
+			return wrong("header", "Retry-After: %q is neither a number of seconds nor an HTTP date", value)
+		}
+	}
+	if kind.check == nil {
+		return nil
+	}
+	if err := kind.check(f); err != nil {
+		return fmt.Errorf("%s: %w", form.Kind, err)
+	}
+	return nil
+}
+
+// kindNames lists the kinds that JSON can express.
+func kindNames() string {
+	var list []string
+	for name, kind := range kinds {
+		if !kind.onlyInGo {
+			list = append(list, string(name))
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// isRetryAfter reports whether a client understands a Retry-After.
+func isRetryAfter(text string) bool {
+	if _, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return true
+	}
+	_, err := http.ParseTime(text)
+	return err == nil
+}
+
+func checkDelay(f Fault) error {
+	if f.form.Delay == 0 {
+		return errors.New("delay: a duration over 0 expected")
+	}
+	return nil
+}
+
+func checkCall(f Fault) error {
+	if f.call == nil {
+		return errors.New("the function is nil")
+	}
+	return nil
+}
+
+// callFunction calls the test's function. A client that the function has canceled is gone afterwards.
+func callFunction(x *exchange, f Fault) {
+	inTheOpen(func() { f.call(x.entry()) })
+	pause(x.r.Context(), 1) // in a bubble, this ends only after a canceled client has stopped
+}
+
+func checkRate(f Fault) error {
+	if f.form.BytesPerSecond < 1 {
+		return fmt.Errorf("bytes_per_second: %d is not at least 1", f.form.BytesPerSecond)
+	}
+	return nil
+}
+
+func slowDown(x *exchange, f Fault) {
+	x.r.Body = &slowBody{x.r.Body, x.r.Context(), f.form.BytesPerSecond}
+}
+
+func checkShownStatus(f Fault) error {
+	if f.form.MeetingStatus == "" {
+		return errors.New("meeting_status: missing")
+	}
+	return nil
+}
+
+var statusField = regexp.MustCompile(`"status":"[a-z_]*"`)
+
+func showStatus(x *exchange, f Fault) {
+	shown := f.form.MeetingStatus
+	x.response.MeetingStatus = shown
+	if x.response.Status < http.StatusBadRequest {
+		field := strconv.AppendQuote([]byte(`"status":`), string(shown))
+		x.response.Body = statusField.ReplaceAllLiteral(x.response.Body, field)
+	}
+}
+
+func truncate(x *exchange, f Fault) {
+	if len(x.response.Body) == 0 {
+		x.cut() // there is no body to shorten
+		return
+	}
+	x.truncateAt = new(f.form.Bytes)
+}
+
+func drip(x *exchange, f Fault) { x.over = time.Duration(f.form.Over) }
+
+func cut(x *exchange, _ Fault) { x.cut() }
+
+func cutUpload(x *exchange, f Fault) {
+	x.response.Bytes, _ = io.CopyN(io.Discard, x.r.Body, f.form.Bytes)
+	x.cut()
+}
+
+func rateLimit(x *exchange, f Fault) {
+	x.respond(f, http.StatusTooManyRequests, "text/plain; charset=utf-8", []byte("Too many requests\n"))
+}
+
+// checkAPICode rejects codes that the API does not have, and helps with the one that only package
+// minutes has.
+func checkAPICode(f Fault) error {
+	switch code := minutes.ErrorCode(f.form.Code); {
+	case code == minutes.ErrRateLimited:
+		return fmt.Errorf("code: the API's 429 has no code, so there is no %q; use %s", code, kindRateLimit)
+	case engine.StatusOf(code) == 0:
+		return fmt.Errorf("code: the API has no code %q; for any other response there is the kind %q", code, kindRespond)
+	}
+	return nil
+}
+
+func refuse(x *exchange, f Fault) {
+	code := minutes.ErrorCode(f.form.Code)
+	body := engine.ErrorJSON(code, f.message(), x.faultID(), nil)
+	x.respond(f, engine.StatusOf(code), engine.JSON, body)
+	x.response.Code = f.form.Code
+	x.response.RequestID = x.faultID()
+}
+
+func checkStorageError(f Fault) error {
+	if err := checkStatus(f); err != nil {
+		return err
+	}
+	if f.form.Code == "" {
+		return errors.New("code: missing")
+	}
+	return nil
+}
+
+func refuseUpload(x *exchange, f Fault) {
+	x.respond(f, f.form.Status, engine.XML, engine.ErrorXML(f.form.Code, f.message(), x.faultID()))
+	x.response.Code = f.form.Code
+	x.response.RequestID = x.faultID()
+}
+
+func (f Fault) message() string { return cmp.Or(f.form.Message, "This error was injected.") }
+
+func checkStatus(f Fault) error {
+	if f.form.Status < 200 || f.form.Status > 599 {
+		return fmt.Errorf("status: %d is not from 200 to 599", f.form.Status)
+	}
+	return nil
+}
+
+// respond sends what the test made up. What the journal and the audit know of other responses, they read
+// from its JSON.
+func respond(x *exchange, f Fault) {
+	x.respond(f, f.form.Status, f.form.ContentType, []byte(f.form.Body))
+	var made struct {
+		Status minutes.Status `json:"status"`
+		Error  struct {
+			Code      string `json:"code"`
+			RequestID string `json:"request_id"`
+		} `json:"error"`
+	}
+	if x.Operation == minutes.OpUpload || json.Unmarshal([]byte(f.form.Body), &made) != nil {
+		return
+	}
+	x.response.MeetingStatus = made.Status
+	if f.form.Status >= http.StatusBadRequest {
+		x.response.Code = made.Error.Code
+		x.response.RequestID = made.Error.RequestID
+	}
+}
+
+func badCertificate(string) error {
+	return &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}
+}
+
+func connectionRefused(host string) error {
+	refused := os.NewSyscallError("connect", syscall.ECONNREFUSED)
+	return &net.OpError{Op: "dial", Net: "tcp", Addr: pipeAddr(host), Err: refused}
+}
+
+func noSuchHost(host string) error {
+	unknown := &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+	return &net.OpError{Op: "dial", Net: "tcp", Err: unknown}
+}

@@ -1,0 +1,141 @@
+package minutestest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// lingerTime is how long a connection goes on taking what its client sends after the server has
+// responded and closed. A client that is still sending then reads the response, instead of losing
+// it to a reset.
+const lingerTime = 10 * time.Second
+
+// A connection is two pipes, one for each direction, so that the server can end its side and still
+// take what the client has yet to send, as TCP can.
+type link struct {
+	in, out net.Conn
+	// isReset is whether the server has reset the connection, so that both ends see ECONNRESET.
+	isReset *atomic.Bool
+}
+
+func newLink(bubble bool) (*clientEnd, *serverEnd) {
+	upOut, upIn := net.Pipe()     // client to server
+	downOut, downIn := net.Pipe() // server to client
+	isReset := new(atomic.Bool)
+	ctx, cancel := context.WithCancel(context.Background())
+	server := &serverEnd{
+		link:   link{in: upIn, out: downOut, isReset: isReset},
+		ctx:    ctx,
+		cancel: cancel,
+		bubble: bubble,
+	}
+	client := &clientEnd{link: link{in: downIn, out: upOut, isReset: isReset}, server: server}
+	return client, server
+}
+
+func (l *link) Read(p []byte) (int, error) {
+	n, err := l.in.Read(p)
+	return n, l.seen("read", err)
+}
+
+func (l *link) Write(p []byte) (int, error) {
+	n, err := l.out.Write(p)
+	return n, l.seen("write", err)
+}
+
+// seen converts the end of a pipe into the error that a socket reports.
+func (l *link) seen(op string, err error) error {
+	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe)
+	switch {
+	case ended && l.isReset.Load():
+		return &net.OpError{Op: op, Net: "tcp", Err: syscall.ECONNRESET}
+	case ended && op == "write":
+		return &net.OpError{Op: op, Net: "tcp", Err: syscall.EPIPE}
+	}
+	return err
+}
+
+func (l *link) SetDeadline(t time.Time) error {
+	return errors.Join(l.in.SetReadDeadline(t), l.out.SetWriteDeadline(t))
+}
+func (l *link) SetReadDeadline(t time.Time) error  { return l.in.SetReadDeadline(t) }
+func (l *link) SetWriteDeadline(t time.Time) error { return l.out.SetWriteDeadline(t) }
+
+// clientEnd is the end that a transport holds.
+type clientEnd struct {
+	link
+	server *serverEnd
+}
+
+// Close ends both directions and the context of the request being served.
+func (c *clientEnd) Close() error {
+	c.server.cancel()
+	c.server.gone()
+	return errors.Join(c.in.Close(), c.out.Close())
+}
+
+func (c *clientEnd) LocalAddr() net.Addr  { return loopback }
+func (c *clientEnd) RemoteAddr() net.Addr { return pipeAddr(apiHost) }
+
+// serverEnd is the end that an [http.Server] holds.
+type serverEnd struct {
+	link
+	// ctx is that of the requests served on this connection.
+	ctx    context.Context
+	cancel context.CancelFunc
+	// bubble is whether the connection was made in a bubble.
+	bubble bool
+	// gone is called when the client has closed its end.
+	gone func()
+
+	closing sync.Once
+}
+
+// CloseWrite ends the response, as a server does that rejects a request while it is still being
+// sent. It does not return, because net/http would sleep now (the third trick of network). What
+// net/http deferred closes the connection.
+func (s *serverEnd) CloseWrite() error {
+	_ = s.out.Close()
+	runtime.Goexit()
+	return nil
+}
+
+// Close ends the response, and lingers for what the client is still sending.
+func (s *serverEnd) Close() error {
+	s.closing.Do(func() {
+		_ = s.out.Close()
+		_ = s.in.SetReadDeadline(time.Now().Add(lingerTime))
+		go func() {
+			_, _ = io.Copy(io.Discard, s.in)
+			_ = s.in.Close()
+		}()
+	})
+	return nil
+}
+
+// reset cuts the connection: the client sees a reset, and nothing more.
+func (s *serverEnd) reset() {
+	s.closing.Do(func() {})
+	s.isReset.Store(true)
+	s.cancel()
+	_ = s.out.Close()
+	_ = s.in.Close()
+}
+
+func (s *serverEnd) LocalAddr() net.Addr  { return pipeAddr(apiHost) }
+func (s *serverEnd) RemoteAddr() net.Addr { return loopback }
+
+// loopback is where in-memory clients come from, as far as IP allowlists are concerned.
+var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
+
+type pipeAddr string
+
+func (pipeAddr) Network() string  { return "tcp" }
+func (a pipeAddr) String() string { return string(a) + ":443" }

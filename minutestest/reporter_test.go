@@ -1,0 +1,137 @@
+package minutestest_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// A mistake in the code of a test fails the test at once. The message has Go's names, and what there is instead.
+func TestMistakes_FailTheTest(t *testing.T) {
+	t.Parallel()
+	inject := func(m minutestest.Match, faults ...minutestest.Fault) func(*minutestest.Server) {
+		return func(s *minutestest.Server) { s.Inject(m, faults...) }
+	}
+	script := func(sc minutestest.Script) func(*minutestest.Server) {
+		return func(s *minutestest.Server) { s.Script(sc) }
+	}
+	update := func(change func(*minutestest.Organisation)) func(*minutestest.Server) {
+		return func(s *minutestest.Server) { s.Update("org_acme", change) }
+	}
+	everything := minutestest.Match{}
+	uploads := minutestest.Match{Operation: minutes.OpUpload}
+	gets := minutestest.Match{Operation: minutes.OpMeetingsGet}
+	for name, c := range map[string]struct {
+		do   func(*minutestest.Server)
+		want string
+	}{
+		"option of a Client": {func(s *minutestest.Server) { s.Client(minutes.WithMaxRetries(-1)) }, "Client: "},
+		"operation":          {inject(minutestest.Match{Operation: "meetings.got"}, minutestest.Reset()), `Inject: Match: Operation: "meetings.got" is not one of minutes.Op`},
+		"pattern":            {inject(minutestest.Match{Path: "/["}, minutestest.Reset()), `Inject: Match: Path: "/[" is not a pattern`},
+		"path of nothing":    {inject(minutestest.Match{Path: "v1/*"}, minutestest.Reset()), `"v1/*" does not begin with a slash`},
+		"nth":                {inject(minutestest.Match{Nth: -1}, minutestest.Reset()), "Inject: Match: Nth: -1 is negative"},
+		"times":              {inject(minutestest.Match{Times: -2}, minutestest.Reset()), "Inject: Match: Times: -2"},
+		"key of an upload":   {inject(minutestest.Match{Operation: minutes.OpUpload, Key: "key_ci"}, minutestest.Reset()), "Match: Key: an upload carries none, so no minutes.OpUpload matches"},
+		"meeting of a usage": {inject(minutestest.Match{Operation: minutes.OpUsageGet, Title: "x"}, minutestest.Reset()), "Operation: minutes.OpUsageGet is about no meeting"},
+		"meeting of a create": {
+			inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, MeetingID: "mtg_1"}, minutestest.Reset()),
+			"MeetingID: minutes.OpMeetingsCreate has no meeting in its path",
+		},
+		"title of a list":   {inject(minutestest.Match{Operation: minutes.OpMeetingsList, Title: "x"}, minutestest.Reset()), "Title: minutes.OpMeetingsList asks for no title"},
+		"no fault":          {inject(everything), "Inject: no fault given"},
+		"zero fault":        {inject(everything, minutestest.Fault{}), `Inject: Kind: there is no kind ""; there are delay, drip, `},
+		"unknown code":      {inject(everything, minutestest.Refuse("NO_SUCH")), `Inject: Refuse: Code: the API has no code "NO_SUCH"; for any other response there is the kind "respond"`},
+		"code of a limit":   {inject(everything, minutestest.Refuse(minutes.ErrRateLimited)), `Refuse: Code: the API's 429 has no code, so there is no "RATE_LIMITED"; use RateLimit`},
+		"Retry-After":       {inject(everything, minutestest.RateLimit("2s")), `RateLimit: RetryAfter: "2s" is neither a number of seconds nor an HTTP date`},
+		"other Retry-After": {inject(everything, minutestest.BadGateway().WithHeader("retry-after", "soon")), `Respond: Header: Retry-After: "soon" is neither`},
+		"header":            {inject(everything, minutestest.BadGateway().WithHeader("Retry After", "5")), `Respond: Header: "Retry After": "5" is not a header`},
+		"header of a reset": {inject(everything, minutestest.Reset().WithHeader("A", "b")), "Reset: Header: reset has no response of its own"},
+		"status":            {inject(everything, minutestest.Respond(99, "", "")), "Respond: Status: 99 is not from 200 to 599"},
+		"no delay":          {inject(everything, minutestest.Delay(0)), "Delay: Delay: a duration over 0 expected"},
+		"no function":       {inject(everything, minutestest.Call(nil)), "Call: the function is nil"},
+		"no rate":           {inject(uploads, minutestest.SlowUpload(0)), "SlowUpload: BytesPerSecond: 0 is not at least 1"},
+		"too late":          {inject(uploads, minutestest.ResetUpload(1).AfterEffect()), "ResetUpload: AfterEffect: ResetUpload never comes after the effect"},
+		"too late to dial":  {inject(everything, minutestest.BadCertificate().AfterEffect()), "BadCertificate never comes after the effect"},
+		"fault of storage":  {inject(gets, minutestest.RefuseUpload(503, "SlowDown")), "RefuseUpload: it is a fault of storage; match minutes.OpUpload"},
+		"fault of the API":  {inject(uploads, minutestest.Refuse(minutes.ErrInternal)), "Refuse: it is not an error of storage; use RefuseUpload"},
+		"status of a usage": {
+			inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.ShowStatus("x")),
+			"ShowStatus: it changes responses with meetings, but minutes.OpUsageGet has none",
+		},
+		"mixed faults": {inject(everything, minutestest.NoSuchHost(), minutestest.Reset()), "do not go together with other kinds"},
+		"window": {
+			func(s *minutestest.Server) {
+				s.Inject(everything, minutestest.Reset()).Optional().During(time.Minute, time.Minute)
+			},
+			"During: To: no time is from 1m0s to 1m0s, counted from now",
+		},
+		"requests":      {func(s *minutestest.Server) { s.Requests("meetings.got") }, `Requests: Operation: "meetings.got" is not one of`},
+		"more requests": {func(s *minutestest.Server) { s.RequestsAfter(0, "meetings.got") }, `RequestsAfter: Operation: "meetings.got"`},
+
+		"hold":             {script(minutestest.Script{Hold: minutes.StatusMinutesReady}), `Script: Hold: "minutes_ready"`},
+		"several targets":  {script(minutestest.Script{Title: "a", MeetingID: "b"}), "Script: MeetingID: "},
+		"meeting":          {func(s *minutestest.Server) { s.Advance("mtg_x", "") }, `Advance: there is no meeting "mtg_x"`},
+		"deleted meeting":  {func(s *minutestest.Server) { s.Delete("mtg_x") }, `Delete: there is no meeting "mtg_x"`},
+		"released meeting": {func(s *minutestest.Server) { s.Release("mtg_x") }, `Release: there is no meeting "mtg_x"`},
+		"organisation": {
+			func(s *minutestest.Server) { s.Update("org_x", func(*minutestest.Organisation) {}) },
+			`Update: there is no organisation "org_x"`,
+		},
+		"credits":    {update(func(o *minutestest.Organisation) { o.Credits = new(-7) }), "Update: Organisations[0].Credits: -7 is negative"},
+		"page sizes": {func(s *minutestest.Server) { s.SetPageSizes(0) }, "UpdateWorld: PageSizes: "},
+		"meetings": {
+			func(s *minutestest.Server) { s.AddMeetings("org_acme", minutestest.WorldMeeting{}) },
+			"AddMeetings: Meetings[0].Title: ",
+		},
+		"organisation of meetings": {
+			func(s *minutestest.Server) { s.AddMeetings("org_x", minutestest.WorldMeeting{Title: "x"}) },
+			`AddMeetings: there is no organisation "org_x"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			failures := nested(func(tb *fakeTB) { c.do(minutestest.NewServer(tb)) })
+			require.Len(t, failures, 1)
+			assert.True(t, strings.HasPrefix(failures[0], "fatal: minutestest: "), failures[0])
+			assert.Contains(t, failures[0], c.want)
+			s := minutestest.New()
+			defer s.Close()
+			assert.Panics(t, func() { c.do(s) }, "without a test")
+		})
+	}
+}
+
+// A Server cannot be made by mistake.
+func TestMistakes_OfOptions(t *testing.T) {
+	t.Parallel()
+	broken := minutestest.World{Organisations: []minutestest.Organisation{{}}}
+	for want, opt := range map[string]minutestest.Option{
+		"World: Organisations[0].ID: missing":                       minutestest.WithWorld(broken),
+		`WithoutAudit: violation kind "polls" is not one of [poll `: minutestest.WithoutAudit("polls"),
+		"WithMinPollInterval: 0s is not over 0":                     minutestest.WithMinPollInterval(0),
+		"WithSpeed: -1 is not over 0":                               minutestest.WithSpeed(-1),
+		"WithSpeed: NaN is not over 0":                              minutestest.WithSpeed(math.NaN()),
+		"WithEdgeLimit: -1 is negative":                             minutestest.WithEdgeLimit(-1),
+		"an Option is empty":                                        {},
+	} {
+		failures := nested(func(tb *fakeTB) { minutestest.NewServer(tb, opt) })
+		require.Len(t, failures, 1)
+		assert.Contains(t, failures[0], "fatal: minutestest: NewServer: "+want)
+		assert.Panics(t, func() { minutestest.New(opt) })
+	}
+	assert.PanicsWithError(t, "minutestest: NewServer: there is no test; New makes a Server without one", func() {
+		minutestest.NewServer(nil)
+	})
+	failures := nested(func(tb *fakeTB) {
+		minutestest.NewServer(tb, minutestest.WithWorld(minutestest.World{})).Client()
+	})
+	require.Len(t, failures, 1)
+	assert.Contains(t, failures[0], "no integration key")
+}

@@ -1,0 +1,167 @@
+package minutestest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
+)
+
+// MinPollInterval is the shortest time between two polls of a meeting that the service allows.
+// [WithMinPollInterval] sets another for one Server.
+const MinPollInterval = 30 * time.Second
+
+// ViolationKind names a rule that a client broke. The constants are the complete list, and their
+// comments say when a violation can be a false positive.
+//
+// The audit judges each client by itself. In memory, every result of [Server.Client],
+// [Server.ClientWithKey] and [Server.NewHTTPClient] is a client, so a program that your test starts
+// again is a new one. Requests through [Server.HTTPClient], [Server.Listen] or [Server.Handler] are told
+// apart only by their key, because a connection does not show which process made it.
+//
+// Workers with such a shared key look like one client. So each time a create returns an existing
+// meeting, as in Process with an ExternalID, the audit allows that meeting one more poller. It never
+// reports Process, whether two workers run it at once or one continues after another was killed.
+type ViolationKind = world.ViolationKind
+
+const (
+	// ViolationPoll: a client polled a meeting again within [MinPollInterval], and both GETs found the
+	// same unfinished status. A client may be early by a thirtieth of the interval, which is a second,
+	// because its timer and the network are not exact. A client that asks again for minutes or a transcript
+	// that were not ready polls, too. An upload of its recording or a request for its upload URL, by any
+	// client, permits each client one early GET. List pages and the responses of creates and updates are
+	// not polls, so they neither cause nor excuse a violation.
+	//
+	// Your program's own Get just before a Wait counts as a poll, so use WaitOptions.OnStatus instead. It is
+	// a false positive only if two processes share a key over a socket and both wait for the same meeting,
+	// at least one of them without Process; or if one does, and continues after a crash with Resume and a
+	// stored id. Give each process, and the one after a crash, a key of its own.
+	ViolationPoll ViolationKind = "poll"
+	// ViolationCredential: an Authorization header was sent to storage, which must not see the key. It
+	// is never a false positive.
+	ViolationCredential ViolationKind = "credential"
+	// ViolationRepeat: a client sent the same create of a meeting, member or project again, although the
+	// first one may have taken effect, because it got a 5xx or no complete response. A meeting with an
+	// external_id and a member with an email are safe to create again. The audit does not judge other
+	// requests. If the client has listed the meetings, members or projects in between, it may create again,
+	// because it could see whether the first create took effect. It may be a false positive if you want two
+	// of the same, such as two members of one name.
+	ViolationRepeat ViolationKind = "repeat"
+	// ViolationUploadURL: a client requested an upload URL for a meeting that has its audio, although
+	// the service had already rejected two such requests for that reason. A poll that shows the meeting
+	// as created starts the count again. It may be a false positive if three goroutines of a client
+	// continue one meeting with Resume at the same time.
+	ViolationUploadURL ViolationKind = "upload_url"
+	// ViolationContentType: a request to the API had a body that was not sent as application/json, or
+	// that claimed a Content-Encoding. It is never a false positive, although the fake reads the body
+	// anyway.
+	ViolationContentType ViolationKind = "content_type"
+	// ViolationOpenBody: when the Server closed, a client had a response that it had neither read to its
+	// end nor closed, and still had not a tenth of a second later. Only in-memory clients are watched. It
+	// may be a false positive if the program still runs when its test ends.
+	ViolationOpenBody ViolationKind = "open_body"
+)
+
+// ParseViolationKind returns the kind with this name, or an error that lists the kinds there are.
+func ParseViolationKind(name string) (ViolationKind, error) {
+	kind := ViolationKind(name)
+	if !slices.Contains(violationKinds, kind) {
+		return "", fmt.Errorf("violation kind %q is not one of %s", name, violationKinds)
+	}
+	return kind, nil
+}
+
+var violationKinds = []ViolationKind{
+	ViolationPoll,
+	ViolationCredential,
+	ViolationRepeat,
+	ViolationUploadURL,
+	ViolationContentType,
+	ViolationOpenBody,
+}
+
+// remedies say what to do about each kind.
+var remedies = map[ViolationKind]string{
+	ViolationPoll:       "wait that long between two polls of a meeting",
+	ViolationCredential: "send the PUT to the upload URL without an Authorization header",
+	ViolationRepeat: "list what exists before you create it again; " +
+		"a meeting with an external_id and a member with an email need no check",
+	ViolationUploadURL:   "read the meeting's status first; it has its audio if it is not created",
+	ViolationContentType: "send JSON with Content-Type: application/json and without Content-Encoding",
+	ViolationOpenBody:    "read each response to its end, or close its Body",
+}
+
+// Violation is a [world.Violation]: one case of a client that broke a rule of the service. It contains no
+// secrets.
+type Violation = world.Violation
+
+// Violations returns the violations so far, in the order in which the audit noticed them. It keeps the
+// last thousand, because that many mostly repeat the same mistake.
+func (s *Server) Violations() []Violation {
+	list, _ := s.audit.violations.Since(0)
+	return list
+}
+
+// add keeps a violation of x. The caller holds mu.
+func (a *audit) add(kind ViolationKind, x *exchange, text string) {
+	if x.Caller != "" {
+		text += ", by " + x.Caller
+	}
+	a.keep(Violation{
+		Kind:      kind,
+		At:        x.At,
+		Seq:       x.Seq,
+		Operation: x.Operation,
+		MeetingID: x.MeetingID,
+		Caller:    x.Caller,
+		Text:      text,
+	})
+}
+
+// keep keeps a violation, unless its kind is ignored. The caller holds mu.
+func (a *audit) keep(v Violation) {
+	if slices.Contains(a.ignored, v.Kind) {
+		return
+	}
+	m, _ := a.meeting(v.MeetingID)
+	v.Title = m.Title
+	v.ExternalID = m.ExternalID
+	v.Remedy = remedies[v.Kind]
+	a.violations.Add(v)
+}
+
+// nameOf is a meeting as people know it.
+func (a *audit) nameOf(meetingID string) string {
+	m, _ := a.meeting(meetingID)
+	if m.Title == "" {
+		return "meeting " + meetingID
+	}
+	return fmt.Sprintf("meeting %s (%q)", meetingID, m.Title)
+}
+
+// grouped returns a line for each group of violations that are alike: of one kind, and about one
+// meeting. A program that polls too often does so again and again.
+func grouped(violations []Violation) (lines []string) {
+	type alike struct {
+		kind      ViolationKind
+		meetingID string
+	}
+	count := map[alike]int{}
+	var first []Violation
+	for _, v := range violations {
+		group := alike{v.Kind, v.MeetingID}
+		if count[group] == 0 {
+			first = append(first, v)
+		}
+		count[group]++
+	}
+	for _, v := range first {
+		line := v.String()
+		if n := count[alike{v.Kind, v.MeetingID}]; n > 1 {
+			line += fmt.Sprintf(" (%d times)", n)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
