@@ -16,19 +16,22 @@ import (
 // maxText limits the bytes of minutes or of a transcript.
 const maxText = 8 << 20
 
-// decode decodes a 2xx response into out, unless out is nil. Required fields are checked, too, unless
-// out is a caller's type; see Client.Do.
+// decode decodes a 2xx response into out, unless out is nil. For Client.Do, whose out is a caller's type,
+// an empty body is a success that leaves out unchanged, and no field is required.
 func (c *core) decode(resp *rest.Response, out any) error {
 	if resp.CutAt > 0 {
 		return c.requestError(resp, fmt.Sprintf("the response is longer than %d bytes", resp.CutAt))
 	}
-	if out == nil {
+	isDo := resp.Request.Operation == string(OpDo)
+	if out == nil || isDo && len(bytes.TrimSpace(resp.Body)) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(resp.Body, out); err != nil {
-		return c.requestError(resp, "the response does not match the API reference: "+c.describeBody(resp, err))
+		e := c.requestError(resp, "the response does not match the API reference: "+c.describeBody(resp, err))
+		e.foreign2xx = isPage(resp)
+		return e
 	}
-	if v, ok := out.(required); ok && resp.Request.Operation != string(OpDo) {
+	if v, ok := out.(required); ok && !isDo {
 		if field := v.missing(received{resp.Body, c.mask}); field != "" {
 			return c.requestError(resp, "the response lacks "+field)
 		}
@@ -78,15 +81,22 @@ func missingList[T required](name string, list []T, r received) string {
 // describeBody says why a body cannot be decoded. It quotes a page, because pages come from other
 // servers, but no JSON, because the service's response may contain the names of people.
 func (c *core) describeBody(resp *rest.Response, err error) string {
+	if isPage(resp) {
+		return c.mask.Page(c.base.Host, resp.Header, resp.Body)
+	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return "a JSON " + wrong.Value + " does not fit " + cmp.Or(wrong.Field, "the response")
 	}
-	isJSON := strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json")
+	return fmt.Sprintf("invalid JSON (%d bytes)", len(resp.Body))
+}
+
+// isPage reports whether the body is a page or another text, and not JSON. The service sends only JSON.
+func isPage(resp *rest.Response) bool {
 	body := bytes.TrimLeft(resp.Body, " \t\r\n\ufeff")
-	if isJSON || len(body) == 0 || bytes.ContainsAny(body[:1], `{["`) {
-		return fmt.Sprintf("invalid JSON (%d bytes)", len(resp.Body))
+	if len(body) == 0 || strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+		return false
 	}
-	return c.mask.Page(c.base.Host, resp.Header, body)
+	return !json.Valid(body) && !bytes.ContainsAny(body[:1], `{["`)
 }
 
 // newError returns the error of a request whose response is missing, incomplete or not a 2xx. err is
@@ -117,7 +127,9 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 			Details   map[string]any `json:"details"`
 		} `json:"error"`
 	}
-	err := json.Unmarshal(c.mask.Bytes(r.Body), &env)
+	body := c.mask.Bytes(r.Body)
+	err := json.Unmarshal(body, &env)
+	e.RequestID = cmp.Or(env.Error.RequestID, e.RequestID)
 	switch {
 	case env.Error.Code != "": // json.Unmarshal may have failed at another field
 		e.Code = env.Error.Code
@@ -125,21 +137,71 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 		e.Details = env.Error.Details
 	case r.Status/100 == 3:
 		e.Message = c.mask.Redirect(c.base.Host, r.Header)
-	case r.Status == http.StatusTooManyRequests:
-		e.Code = ErrRateLimited
-		e.Message = "too many requests"
-	case len(r.Body) == 0:
-		e.Message = cmp.Or(http.StatusText(r.Status), "the response is empty")
 	default:
-		e.Message = "the response is not the service's error envelope"
-		if err != nil {
-			e.Message += ": " + c.describeBody(r, err)
+		e.Message = c.describeForeign(r, body, err)
+	}
+	if e.Code == "" && r.Status == http.StatusTooManyRequests {
+		e.Code = ErrRateLimited
+	}
+}
+
+// describeForeign describes an error response that is not the service's envelope. err is that of
+// decoding it.
+func (c *core) describeForeign(r *rest.Response, body []byte, err error) string {
+	said := gatewayText(body)
+	text := "the response is not the service's error envelope"
+	switch {
+	case said != "":
+		text += ": " + c.mask.Page(c.base.Host, r.Header, []byte(said))
+	case r.Status == http.StatusTooManyRequests:
+		return "too many requests" // which the service's edge sends without an envelope
+	case len(body) == 0:
+		return cmp.Or(http.StatusText(r.Status), "the response is empty")
+	case err != nil:
+		text += ": " + c.describeBody(r, err)
+	}
+	if r.Status == http.StatusNotFound {
+		text += "; check the base URL"
+	}
+	return text
+}
+
+// gatewayText returns what the JSON of a gateway's error says, or "". It reads the shapes of AWS, Apigee,
+// Azure, Cloudflare, Envoy, Google, Kong, Tyk, OAuth 2.0 and problem details (RFC 9457).
+func gatewayText(body []byte) string {
+	var v any
+	if json.Unmarshal(body, &v) != nil {
+		return ""
+	}
+	fields, ok := v.(map[string]any)
+	if !ok {
+		return ""
+	}
+	return textIn(fields)
+}
+
+// textIn returns the first text among the fields that gateways use, at any depth.
+func textIn(fields map[string]any) string {
+	for _, name := range []string{
+		"message", "Message", "errorMessage", "detail", "error_description", "faultstring", "title",
+		"error", "errors", "fault",
+	} {
+		value := fields[name]
+		if list, ok := value.([]any); ok && len(list) > 0 {
+			value = list[0]
 		}
-		if r.Status == http.StatusNotFound {
-			e.Message += "; check the base URL"
+		switch value := value.(type) {
+		case string:
+			if value != "" {
+				return value
+			}
+		case map[string]any:
+			if text := textIn(value); text != "" {
+				return text
+			}
 		}
 	}
-	e.RequestID = cmp.Or(env.Error.RequestID, e.RequestID)
+	return ""
 }
 
 // requestError returns an error that names the request. Its RequestID is from the header.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -21,7 +22,7 @@ type Request struct {
 	Path       string      // escaped (see [url.PathEscape]); follows the base URL: "/v1/meetings/mtg_1/notes"
 	Query      url.Values  // may be nil
 	Header     http.Header // is sent, too, except for Authorization; may be nil
-	Body       any         // is sent as JSON, unless nil
+	Body       any         // is sent as JSON, unless nil; bytes that are JSON already are a json.RawMessage
 	Idempotent bool        // two equal requests have the same effect as one, so retry like a GET
 }
 
@@ -70,7 +71,7 @@ func ContextWithHeader(ctx context.Context, h http.Header) context.Context {
 
 // Do makes a request to an endpoint that this package does not cover, with the same authentication, rate
 // limit and errors as every other call. If out is not nil, Do decodes the response into out, which must be
-// a pointer. To read fields that a type of this package lacks, embed the type in the struct of out (see the
+// a pointer. An empty 2xx leaves out unchanged. To read fields that a type of this package lacks, embed the type in the struct of out (see the
 // example), or pass [ContextWithResponse] to the method that returns it, and keep that method's checks.
 //
 // A GET, or a request with Request.Idempotent, is retried after every failure that [WithMaxRetries] lists.
@@ -109,6 +110,12 @@ func (r *Request) check(out any) error {
 	}
 	if problem := pathProblem(r.Path); problem != "" {
 		return &ParamError{Param: "Path", Reason: problem}
+	}
+	if _, writesJSON := r.Body.(json.Marshaler); !writesJSON {
+		switch r.Body.(type) {
+		case []byte, io.Reader: // encoding/json would write base64 or {}
+			return &ParamError{Param: "Body", Reason: "is sent as JSON; if it is JSON already, make it a json.RawMessage"}
+		}
 	}
 	if v := reflect.ValueOf(out); out != nil && (v.Kind() != reflect.Pointer || v.IsNil()) {
 		return &ParamError{Param: "out", Reason: "must be a pointer or nil"}

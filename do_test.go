@@ -50,6 +50,15 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 			require.Equal(t, "Bearer "+testkit.Key, r.Header.Get("Authorization"))
 		}
 	})
+	t.Run("sends JSON as it is", func(t *testing.T) {
+		t.Parallel()
+		client, sent := testkit.OneResponse(t, 200, "")
+		for _, body := range []any{json.RawMessage(`{"a":1}`), jsonReader{}} {
+			r := minutes.Request{Method: "POST", Path: "/v1/x", Body: body}
+			require.NoError(t, errorOf(client.Do(t.Context(), r, nil)))
+			require.JSONEq(t, `{"a":1}`, sent()[0].Body)
+		}
+	})
 	t.Run("returns status, header and body", func(t *testing.T) {
 		t.Parallel()
 		client, _ := testkit.Responding(t, func(*http.Request) (*http.Response, error) {
@@ -77,6 +86,19 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 		require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/meetings/mtg_1"}, &m)))
 		require.Equal(t, minutes.StatusCreated, m.Status)
 		require.Equal(t, "cy", m.Language)
+	})
+	t.Run("accepts a 2xx without a body", func(t *testing.T) {
+		t.Parallel()
+		for _, status := range []int{200, 202, 204, 205} {
+			for _, body := range []string{"", "\r\n"} {
+				client, _ := testkit.Responding(t, testkit.Canned(status, body))
+				out := note{"as before"}
+				resp, err := client.Do(t.Context(), minutes.Request{Method: "DELETE", Path: "/v1/x"}, &out)
+				require.NoError(t, err)
+				require.Equal(t, status, resp.StatusCode)
+				require.Equal(t, note{"as before"}, out)
+			}
+		}
 	})
 	t.Run("returns the error of the service", func(t *testing.T) {
 		t.Parallel()
@@ -111,6 +133,11 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 			testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: path}, nil)), "Path", "")
 		}
 		testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "POST", Path: "/v1/x", Body: make(chan int)}, nil)), "Body", "")
+		for _, body := range []any{[]byte("{}"), strings.NewReader("{}"), io.NopCloser(strings.NewReader("{}"))} {
+			err := errorOf(client.Do(t.Context(), minutes.Request{Method: "POST", Path: "/v1/x", Body: body}, nil))
+			testkit.RequireParamError(t, err, "Body", "")
+			require.ErrorContains(t, err, "json.RawMessage")
+		}
 		testkit.RequireParamError(t, errorOf(client.Do(nil, minutes.Request{Method: "POST", Path: "/v1/x"}, nil)), "ctx", "") //lint:ignore SA1012 on purpose
 	})
 	t.Run("may repeat a GET and an idempotent request", func(t *testing.T) {
@@ -132,6 +159,11 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 		}
 	})
 }
+
+// jsonReader can be read, but also says how it is written as JSON.
+type jsonReader struct{ io.Reader }
+
+func (jsonReader) MarshalJSON() ([]byte, error) { return []byte(`{"a":1}`), nil }
 
 // Do does not check required fields, so a null in a list of meetings is no mistake.
 func TestClient_DoAcceptsNullInList(t *testing.T) {

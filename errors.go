@@ -16,8 +16,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
-// ErrorCode is a machine-readable error code of the service (section 7), and an error so that it can be the
-// target of [errors.Is]. The service may add codes, which Error.Code then holds as sent.
+// ErrorCode is a machine-readable error code of the service (section 7) or of storage, and an error so that
+// it can be the target of [errors.Is]. The service may add codes, which Error.Code then holds as sent.
 type ErrorCode string
 
 // Error returns the code as the service spells it, such as "NOT_FOUND".
@@ -100,6 +100,8 @@ type Error struct {
 	// Err is why the last attempt got no whole response, or why the Client did not retry: an error of the
 	// network or of the context. It is nil if the last response ended the call.
 	Err error
+
+	foreign2xx bool // the response is a 2xx with a page that another server sent
 }
 
 // Error returns one line for logs, with the fields except Operation and Details and without secrets.
@@ -107,37 +109,41 @@ func (e *Error) Error() string { return e.text(e.Method+" "+e.Path, "request id"
 
 // text describes the failure of a request. idName says whose RequestID it is.
 func (e *Error) text(request, idName string) string {
-	code, message, after, cause := string(e.Code), e.Message, "", ""
-	if e.StatusCode != 0 {
-		code = strconv.Itoa(e.StatusCode) + " " + code
-	}
-	if e.Scope != "" {
-		message += " (needs the scope " + string(e.Scope) + ")"
-	}
-	if e.RetryAfter > 0 {
-		after = "retry after " + e.RetryAfter.Round(time.Second).String()
-	}
-	if e.Err != nil {
-		cause = unprefixedError{e.Err}.Error()
-	}
-	text := []string{"minutes: " + request}
-	for _, part := range []string{code, message, after, cause} {
-		if part = strings.TrimSpace(part); part != "" {
-			text = append(text, singleLine(part))
+	text := "minutes: " + request
+	add := func(part string) {
+		part = strings.TrimSpace(part)
+		if part != "" {
+			text += ": " + singleLine(part)
 		}
 	}
-	id := ""
-	if e.RequestID != "" {
-		id = " (" + idName + " " + singleLine(e.RequestID) + ")"
+	if e.StatusCode != 0 {
+		add(strconv.Itoa(e.StatusCode) + " " + string(e.Code))
+	} else {
+		add(string(e.Code))
 	}
-	return strings.Join(text, ": ") + id
+	if e.Scope != "" {
+		add(e.Message + " (needs the scope " + string(e.Scope) + ")")
+	} else {
+		add(e.Message)
+	}
+	if e.RetryAfter > 0 {
+		add("retry after " + e.RetryAfter.Round(time.Second).String())
+	}
+	if e.Err != nil {
+		add(unprefixedError{e.Err}.Error())
+	}
+	if e.RequestID != "" {
+		text += " (" + idName + " " + singleLine(e.RequestID) + ")"
+	}
+	return text
 }
 
 // unprefixedError removes the prefix "minutes: " from the text of an error and of the errors it wraps.
 type unprefixedError struct{ error }
 
 func (n unprefixedError) Error() string {
-	return strings.ReplaceAll(": "+n.error.Error(), ": minutes: ", ": ")[2:] // the added colon makes the first prefix match, too
+	text := ": " + n.error.Error() // so that a prefix at the beginning matches, too
+	return strings.ReplaceAll(text, ": minutes: ", ": ")[2:]
 }
 func (n unprefixedError) Unwrap() error { return n.error }
 
@@ -159,6 +165,17 @@ func singleLine(s string) string {
 func (e *Error) Is(target error) bool {
 	code, ok := target.(ErrorCode)
 	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
+}
+
+// As sets target to Code if target is an *ErrorCode, so that errors.AsType[minutes.ErrorCode](err) finds
+// the code.
+func (e *Error) As(target any) bool {
+	code, ok := target.(*ErrorCode)
+	if !ok || e.Code == "" {
+		return false
+	}
+	*code = e.Code
+	return true
 }
 
 // Unwrap returns Err, so errors.Is(err, context.Canceled) is true if you canceled the context.
@@ -210,11 +227,13 @@ var failureReasons = map[Status]string{
 
 // Error names the meeting and its status, and says how to try again.
 func (e *MeetingFailedError) Error() string {
-	m, action := cmp.Or(e.Meeting, new(Meeting)), "create a new meeting"
+	m := cmp.Or(e.Meeting, new(Meeting))
+	action := "create a new meeting"
 	if m.ExternalID != "" { // a second meeting cannot have the same ExternalID
 		action = "delete the meeting and create it again"
 	}
-	id, status := singleLine(cmp.Or(e.MeetingID, m.ID)), singleLine(string(e.Status))
+	id := singleLine(cmp.Or(e.MeetingID, m.ID))
+	status := singleLine(string(e.Status))
 	return "minutes: meeting " + id + " ended as " + status + ": " + failureReasons[e.Status] + action
 }
 
@@ -247,10 +266,12 @@ func (e *WaitError) Unwrap() error { return e.Err }
 // StorageError reports that the upload of a recording failed (section 4.2), with the fields of the last
 // response from storage.
 type StorageError struct {
-	StatusCode int    // HTTP status; 0 if there was no response
-	Code       string // of storage, such as "SignatureDoesNotMatch"; empty if the response was not an XML error
-	Message    string // storage's, or a description of an unexpected response; for people
-	RequestID  string // storage's, not the service's
+	StatusCode int // HTTP status; 0 if there was no response
+	// Code is that of storage, such as "SignatureDoesNotMatch". It is empty if the response was not an XML
+	// error.
+	Code      ErrorCode
+	Message   string // storage's, or a description of an unexpected response; for people
+	RequestID string // storage's, not the service's
 	// RetryAfter is how long storage asked to wait (429 and 503), or 0. If that is over a minute, or
 	// beyond the context's deadline, the upload makes no further attempt.
 	RetryAfter time.Duration
@@ -267,7 +288,14 @@ func (e *StorageError) Error() string {
 	if e.Host != "" {
 		request = "upload for meeting " + singleLine(e.MeetingID) + " to " + e.Host
 	}
-	same := &Error{StatusCode: e.StatusCode, Code: ErrorCode(e.Code), Message: e.Message, RequestID: e.RequestID, RetryAfter: e.RetryAfter, Err: e.Err}
+	same := &Error{
+		StatusCode: e.StatusCode,
+		Code:       e.Code,
+		Message:    e.Message,
+		RequestID:  e.RequestID,
+		RetryAfter: e.RetryAfter,
+		Err:        e.Err,
+	}
 	return same.text(request, "storage request id")
 }
 
@@ -277,36 +305,61 @@ func (e *StorageError) Unwrap() error { return e.Err }
 // GoString keeps secrets in Err, such as the presigned URL, out of %#v.
 func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.Error() + "}" }
 
+// What an error means: whether the Client itself retries the request (rest.Client), when the error ends a
+// wait (failureOf), and what Retryable and KeyRejected report. The first row that applies counts.
+//
+//	error                                   retried        ends a wait     Retryable  KeyRejected
+//	the caller canceled ctx                 no             at once         no         no
+//	TLS failure, 4xx of a proxy to CONNECT  no             after 10 min    no         no
+//	429                                     every request  never           yes        no
+//	401 or 403 with one of keyCodes         no             at once: all    no         yes
+//	401 without a code                      no             after 10 min    no         yes
+//	no connection                           every request  never           yes        no
+//	lost connection, 500, 502, 503, 504     if repeatable  never           yes        no
+//	408, other 5xx                          no             never           yes        no
+//	2xx that is another server's page       no             after 10 min    yes        no
+//	2xx that does not match the reference   no             after 10 min    no         no
+//	3xx or 4xx without a code               no             after 10 min    no         no
+//	minutes or transcript not ready         no             never           yes        no
+//	4xx with another code                   no             at once         no         no
+//	ctx's deadline, ErrNoAudio              no             at once         yes        no
+//
+// A lost connection includes a timeout and a response that broke off. After ten minutes means: if there
+// was no good response meanwhile.
+
 // Retryable reports whether the same call may succeed later, although you change nothing. It returns true
 // for each of these errors, even if err wraps it:
 //
 //   - a 429, a 408 or a 5xx from the service;
-//   - an API request that got no response, and a 2xx that does not match the API reference;
+//   - an API request that got no response, or a page with a 2xx that another server sent, such as a proxy;
 //   - a *StorageError that may not recur, such as a 503 or an expired upload URL;
 //   - minutes or a transcript that are not ready (section 3);
 //   - [ErrNoAudio], because the recording may still arrive, or be uploaded by Resume;
 //   - the context's deadline, because the next call may have a later one.
 //
-// Retryable returns false for everything else, such as a meeting that failed, an unusable recording or a
-// rejected key, and also for a canceled context and a TLS failure. Of all this, the API reference mentions
-// only the 429, the 500 and what is not ready; the rest is assumed.
+// Retryable returns false for everything else, such as a meeting that failed, an unusable recording, a
+// rejected key, or a 2xx that does not match the API reference, because the service has carried out the
+// request; and also for a canceled context and a TLS failure. Of all this, the API reference mentions only
+// the 429, the 500 and what is not ready; the rest is assumed.
 //
-// The failed call may have taken effect, so the next one could take effect again. Safe to repeat are reads,
-// Resume, and, with an ExternalID, Create and Process.
+// A call without a response may have taken effect, so the next one could take effect again. Safe to repeat
+// are reads, Resume, and, with an ExternalID, Create and Process.
 func Retryable(err error) bool {
 	if errors.Is(err, context.Canceled) || KeyRejected(err) {
 		return false
 	}
 	if e, ok := errors.AsType[*Error](err); ok { // it decides even inside a *StorageError, because it is newer
 		noResponse := e.StatusCode == 0 && e.Code == ""
-		if noResponse || e.StatusCode/100 == 2 || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500 {
+		brokeOff := e.StatusCode/100 == 2 && e.Err != nil
+		if noResponse || brokeOff || e.foreign2xx || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500 {
 			return !rest.Misconfigured(e.Err)
 		}
-	} else if e, ok := errors.AsType[*StorageError](err); ok && storage.Retryable(e.StatusCode, e.Code, e.Message) {
-		return !rest.Misconfigured(e.Err)
+	} else if e, ok := errors.AsType[*StorageError](err); ok {
+		if storage.Retryable(e.StatusCode, string(e.Code), e.Message) {
+			return !rest.Misconfigured(e.Err)
+		}
 	}
-	return slices.ContainsFunc([]error{ErrNoAudio, context.DeadlineExceeded, ErrRateLimited, ErrMinutesNotReady, ErrTranscriptNotReady},
-		func(target error) bool { return errors.Is(err, target) })
+	return isAny(err, ErrNoAudio, context.DeadlineExceeded, ErrRateLimited, ErrInternal, ErrMinutesNotReady, ErrTranscriptNotReady)
 }
 
 // RetryAfter returns how long the service or storage asked to wait before you repeat a call. If nobody asked
@@ -321,20 +374,28 @@ func RetryAfter(err error) (d time.Duration, ok bool) {
 	return d, d > 0
 }
 
+// keyCodes are the codes that concern the key or the organisation as a whole.
+var keyCodes = []error{
+	ErrUnauthenticated, ErrIPNotAllowed, ErrAPIAccessDisabled, ErrPersonalAPIKeysDisabled,
+	ErrOrganisationSuspended, ErrOrganisationExpired,
+}
+
 // KeyRejected reports whether the service rejected the API key, or the organisation as a whole, so that
 // other calls with this key will fail as well until someone fixes that. It is true for a 401, and for each
 // code of a 403 in section 7 except ErrInsufficientScope and ErrForbidden, after which other operations or
 // meetings still work. An unknown code does not count.
 func KeyRejected(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && (e.StatusCode == http.StatusUnauthorized || slices.Contains([]ErrorCode{
-		ErrUnauthenticated, ErrIPNotAllowed, ErrAPIAccessDisabled, ErrPersonalAPIKeysDisabled,
-		ErrOrganisationSuspended, ErrOrganisationExpired,
-	}, e.Code))
+	return ok && e.StatusCode == http.StatusUnauthorized || isAny(err, keyCodes...)
+}
+
+// isAny reports whether err matches any of the targets.
+func isAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
 // failureOf returns what an error means to a wait. An *Error without a Code is not the service's: the
-// response was lost, invalid, or a proxy's.
+// response was lost, invalid, or another server's.
 func failureOf(err error) *poll.Failure {
 	f := &poll.Failure{Err: err, Kind: poll.Rejected}
 	e, ok := errors.AsType[*Error](err)
@@ -343,13 +404,13 @@ func failureOf(err error) *poll.Failure {
 	}
 	f.RetryAfter = e.RetryAfter
 	switch {
-	case rest.Misconfigured(e.Err): // an untrusted certificate, whatever an earlier attempt got
+	case rest.Misconfigured(e.Err), e.foreign2xx:
 		f.Kind = poll.Foreign
 	case errors.Is(err, ErrRateLimited):
 		f.Kind = poll.RateLimited
 	case e.Code != "" && KeyRejected(err):
 		f.Kind = poll.KeyRejected
-	case Retryable(err) && (e.StatusCode/100 != 2 || e.Err != nil): // a 2xx that broke off is a lost connection
+	case Retryable(err):
 		f.Kind = poll.Transient
 	case e.Code == "":
 		f.Kind = poll.Foreign

@@ -90,6 +90,9 @@ func TestError_ReportsEveryCode(t *testing.T) {
 				}
 				require.NotErrorIs(t, err, minutes.ErrRateLimited)
 				require.NotErrorIs(t, err, minutes.ErrorCode(""))
+				found, ok := errors.AsType[minutes.ErrorCode](fmt.Errorf("job 7: %w", err))
+				require.True(t, ok)
+				require.Equal(t, row.is, found)
 			}
 		})
 	}
@@ -111,13 +114,14 @@ func TestError_DescribesResponseWithoutEnvelope(t *testing.T) {
 		"empty 500":                     {500, "", nil, "", "500: Internal Server Error"},
 		"empty, unnamed status":         {599, "", nil, "", "599: the response is empty"},
 		"request id of a gateway":       {502, "", []string{"X-Request-Id", "gw-7"}, "", "502: Bad Gateway (request id gw-7)"},
+		"HTML 403":                      {403, page, []string{"Content-Type", "text/html; charset=utf-8"}, "", "403: the response is not the service's error envelope: minutes.example sent \"<!DOCTYPE html><h1>Not Found</h1><p>NOT_FOUND</p>\""},
 		"truncated envelope":            {404, `{"error":{"code":"NOT_FOUND","mess`, []string{"Content-Type", "application/json"}, "", "404: the response is not the service's error envelope: invalid JSON (34 bytes); check the base URL"},
 		"trailing text":                 {404, `{"error":{"code":"NOT_FOUND"}} and more`, nil, "", "404: the response is not the service's error envelope: invalid JSON (39 bytes); check the base URL"},
 		"null":                          {404, `null`, nil, "", "404: the response is not the service's error envelope; check the base URL"},
 		"array":                         {404, `[{"error":{"code":"NOT_FOUND"}}]`, nil, "", "404: the response is not the service's error envelope: a JSON array does not fit the response; check the base URL"},
 		"string":                        {404, `"NOT_FOUND"`, nil, "", "404: the response is not the service's error envelope: a JSON string does not fit the response; check the base URL"},
-		"error string":                  {404, `{"error":"NOT_FOUND"}`, nil, "", `404: the response is not the service's error envelope: a JSON string does not fit error; check the base URL`},
-		"empty code":                    {404, `{"error":{"code":"","message":"m"}}`, nil, "", "404: the response is not the service's error envelope; check the base URL"},
+		"error string":                  {404, `{"error":"NOT_FOUND"}`, nil, "", `404: the response is not the service's error envelope: minutes.example sent "NOT_FOUND"; check the base URL`},
+		"empty code":                    {404, `{"error":{"code":"","message":"m"}}`, nil, "", `404: the response is not the service's error envelope: minutes.example sent "m"; check the base URL`},
 		"code only":                     {404, `{"error":{"code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
 		"code and request id in header": {404, `{"error":{"code":"NOT_FOUND"}}`, []string{"X-Request-Id", "gw-7"}, "NOT_FOUND", "404 NOT_FOUND (request id gw-7)"},
 		"wrong types beside the code":   {404, `{"error":{"message":7,"code":"NOT_FOUND","request_id":{},"details":[1]}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
@@ -138,9 +142,45 @@ func TestError_DescribesResponseWithoutEnvelope(t *testing.T) {
 			require.Equal(t, test.code == "NOT_FOUND", errors.Is(err, minutes.ErrNotFound))
 			require.Equal(t, test.code == minutes.ErrRateLimited, errors.Is(err, minutes.ErrRateLimited))
 			require.NotErrorIs(t, err, minutes.ErrorCode(""), "no code is no code to compare with")
+			_, hasCode := errors.AsType[minutes.ErrorCode](err)
+			require.Equal(t, test.code != "", hasCode)
 			require.Equal(t, "minutes: "+op.Method+" "+op.Path+": "+test.text, err.Error())
 			require.NotContains(t, fmt.Sprintf("%+v %#v", failed, failed), testkit.Key)
 			require.Equal(t, 1, mock.GetTotalCallCount(), "one request")
+		})
+	}
+}
+
+// Gateways have error responses of their own in JSON, whose text the error shows with the Server.
+func TestError_ShowsWhatAGatewaySays(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"AWS, Kong, Envoy":    `{"message":"No quota"}`,
+		"AWS, upper case":     `{"Message":"No quota"}`,
+		"AWS Lambda":          `{"errorType":"Quota","errorMessage":"No quota"}`,
+		"Azure":               `{"statusCode":403,"message":"No quota"}`,
+		"Tyk":                 `{"error":"No quota"}`,
+		"Spring":              `{"status":403,"error":"Forbidden","message":"No quota","path":"/x"}`,
+		"FastAPI":             `{"detail":"No quota"}`,
+		"OAuth 2.0":           `{"error":"insufficient_quota","error_description":"No quota"}`,
+		"Google":              `{"error":{"code":403,"message":"No quota","status":"DENIED"}}`,
+		"Apigee":              `{"fault":{"faultstring":"No quota","detail":{"errorcode":"policies.Quota"}}}`,
+		"Cloudflare":          `{"success":false,"errors":[{"code":1015,"message":"No quota"}],"messages":[],"result":null}`,
+		"list of texts":       `{"errors":["No quota"]}`,
+		"problem":             `{"type":"about:blank","title":"Forbidden","status":403,"detail":"No quota"}`,
+		"problem, only title": `{"type":"about:blank","title":"No quota","status":403}`,
+		"beside other types":  `{"message":7,"detail":{"a":1},"errors":[],"error":"No quota"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for status, code := range map[int]minutes.ErrorCode{403: "", 429: minutes.ErrRateLimited} {
+				client, _ := testkit.Responding(t, testkit.Canned(status, body, "Server", "kong/3.4", "Content-Type", "application/json"))
+				_, err := client.Usage.Get(t.Context())
+				failed := testkit.RequireError(t, err, testkit.OperationNamed(t, "usage.get"))
+				require.Equal(t, code, failed.Code)
+				require.Equal(t, "the response is not the service's error envelope: "+
+					`minutes.example (kong/3.4) sent "No quota"`, failed.Message)
+			}
 		})
 	}
 }
@@ -251,10 +291,14 @@ func TestRetryable_AndKeyRejectedClassifyErrors(t *testing.T) {
 	}
 	for _, row := range rejections {
 		of403 := row.status == 403 && row.is != minutes.ErrForbidden && row.is != minutes.ErrInsufficientScope
-		check(t, &minutes.Error{StatusCode: row.status, Code: row.is}, verdicts{again[row.is], row.status == 401 || of403})
+		want := verdicts{again[row.is], row.status == 401 || of403}
+		check(t, &minutes.Error{StatusCode: row.status, Code: row.is}, want)
+		check(t, &minutes.Error{Code: row.is}, want)
+		check(t, row.is, want)
 	}
+	check(t, minutes.ErrRateLimited, verdicts{true, false})
 	for status, want := range map[int]verdicts{
-		0: {true, false}, 200: {true, false}, 302: {}, 401: {false, true}, 403: {}, 404: {}, 407: {}, 408: {true, false}, 413: {},
+		0: {true, false}, 200: {}, 302: {}, 401: {false, true}, 403: {}, 404: {}, 407: {}, 408: {true, false}, 413: {},
 		429: {true, false}, 500: {true, false}, 502: {true, false}, 503: {true, false}, 504: {true, false}, 520: {true, false},
 	} {
 		check(t, &minutes.Error{StatusCode: status}, want)
@@ -285,6 +329,40 @@ func TestRetryable_AndKeyRejectedClassifyErrors(t *testing.T) {
 	}
 	assert.False(t, minutes.Retryable(nil))
 	assert.False(t, minutes.KeyRejected(nil))
+}
+
+// A 2xx says that the request was carried out, so the same call must not be made again, unless another
+// server sent the 2xx, or it broke off.
+func TestRetryable_JudgesA2xx(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		header, body string
+		broken       bool
+		want         bool
+	}{
+		"page of a proxy":     {"text/html", "<title>Maintenance</title>", false, true},
+		"text of a proxy":     {"", "Please log in", false, true},
+		"no JSON":             {"application/json", "{", false, false},
+		"empty":               {"", "", false, false},
+		"other JSON":          {"", "[]", false, false},
+		"required field away": {"", "{}", false, false},
+		"broke off":           {"", "{", true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, _ := testkit.Responding(t, func(*http.Request) (*http.Response, error) {
+				body := io.Reader(strings.NewReader(test.body))
+				if test.broken {
+					body = io.MultiReader(body, testbase.Failing(io.ErrUnexpectedEOF))
+				}
+				header := http.Header{"Content-Type": {test.header}}
+				return &http.Response{StatusCode: 201, Header: header, Body: io.NopCloser(body)}, nil
+			})
+			_, err := c.Projects.Create(t.Context(), &minutes.ProjectCreateParams{Name: "Apollo"})
+			require.Error(t, err)
+			require.Equal(t, test.want, minutes.Retryable(err), "%v", err)
+		})
+	}
 }
 
 // Retryable of errors that calls return. internal/storage tests those of uploads.

@@ -69,8 +69,12 @@ func option(name string, ok bool, reason string, set func(*settings)) Option {
 //     a dead connection, and with HTTP/1.1 for uploads, because they are slow over HTTP/2.
 //   - The Client uses any other transport as it is. If yours wraps an [http.Transport], set its
 //     HTTP2.SendPingTimeout, and its ExpectContinueTimeout so that rejected uploads show a reason.
-//   - If the transport records URLs, give uploads another one, because the presigned URL of an upload is a
-//     credential.
+//   - If the transport adds a header such as Authorization, or records URLs, give uploads another one with
+//     WithStorageHTTPClient: storage must not get your credentials, and the presigned URL of an upload is a
+//     credential itself.
+//   - The transport must not retry, and must not follow redirects, by itself. The Client cannot know what such
+//     a transport has sent, so a request that is not safe to repeat could be carried out twice, and a
+//     recording could be buffered in memory.
 //
 // Without this option, the Client uses the system's certificates and the proxies of the environment, as
 // [http.ProxyFromEnvironment] finds them.

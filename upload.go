@@ -207,7 +207,7 @@ func (u *upload) failure(ctx context.Context, err error) error {
 	}
 	r := u.response
 	e := &StorageError{
-		StatusCode: r.StatusCode, Code: r.Code, Message: r.Message, RequestID: r.RequestID, RetryAfter: r.RetryAfter,
+		StatusCode: r.StatusCode, Code: ErrorCode(r.Code), Message: r.Message, RequestID: r.RequestID, RetryAfter: r.RetryAfter,
 		MeetingID: u.id, Err: err,
 	}
 	if u.put.URL != nil { // otherwise ctx was done before

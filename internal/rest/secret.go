@@ -112,7 +112,7 @@ func (m Mask) Page(host string, header http.Header, body []byte) string {
 	if server := m.Text(header.Get("Server")); server != "" {
 		sender = fmt.Sprintf("%s (%.80s)", host, server)
 	}
-	return fmt.Sprintf("%s sent %.80q", sender, strings.Join(strings.Fields(m.Text(text)), " "))
+	return fmt.Sprintf("%s sent %.200q", sender, strings.Join(strings.Fields(m.Text(text)), " "))
 }
 
 // Redirect describes a redirect, which the Client never follows. It names the target's host.

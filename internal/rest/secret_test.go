@@ -94,8 +94,8 @@ func TestPage_DescribesAnotherSender(t *testing.T) {
 		"no title":            {"", "<!DOCTYPE html><h1>Please log in</h1>", `storage.example sent "<!DOCTYPE html><h1>Please log in</h1>"`},
 		"text":                {"", "\n too busy \r\nreally", `storage.example sent "too busy really"`},
 		"a secret":            {key, "<title>denied: " + key + "</title>", `storage.example (***) sent "denied: ***"`},
-		"a secret at the cut": {"", strings.Repeat("x", 76) + key, `storage.example sent "` + strings.Repeat("x", 76) + `***"`},
-		"long":                {"", strings.Repeat("ü", 100), `storage.example sent "` + strings.Repeat("ü", 80) + `"`},
+		"a secret at the cut": {"", strings.Repeat("x", 196) + key, `storage.example sent "` + strings.Repeat("x", 196) + `***"`},
+		"long":                {"", strings.Repeat("ü", 300), `storage.example sent "` + strings.Repeat("ü", 200) + `"`},
 		"controls":            {"", "a\x1b[31mb", `storage.example sent "a\x1b[31mb"`},
 		"empty":               {"", "", `storage.example sent ""`},
 	} {
