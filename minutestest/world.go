@@ -107,6 +107,7 @@ type (
 	//	Stages                        *Stages         // nil: as long as in the World
 	//	Hold                          minutes.Status  // stops here until Server.Release or Server.Advance
 	//	ListedAfter                   time.Duration   // lists omit the meeting for so long, although a GET finds it
+	//	ClockSkew                     time.Duration   // updated_at of every second write is this much too low
 	Script = world.Script
 	// Meeting is everything about one meeting, including what no client can see.
 	//

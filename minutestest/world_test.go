@@ -209,9 +209,9 @@ func TestWorld_NeedsOnlyIDs(t *testing.T) {
 func TestScript_JSONRoundTrip(t *testing.T) {
 	t.Parallel()
 	script := minutestest.Script{
-		Title: "Weekly", Outcome: "minutes_failed", Duration: 90 * time.Minute, Stages: &minutestest.Stages{Write: time.Second}, Hold: "transcribing", ListedAfter: time.Minute,
+		Title: "Weekly", Outcome: "minutes_failed", Duration: 90 * time.Minute, Stages: &minutestest.Stages{Write: time.Second}, Hold: "transcribing", ListedAfter: time.Minute, ClockSkew: time.Second,
 	}
-	const text = `{"title":"Weekly","outcome":"minutes_failed","stages":{"write":"1s"},"hold":"transcribing","duration":"1h30m0s","listed_after":"1m0s"}`
+	const text = `{"title":"Weekly","outcome":"minutes_failed","stages":{"write":"1s"},"hold":"transcribing","duration":"1h30m0s","listed_after":"1m0s","clock_skew":"1s"}`
 	written, err := json.Marshal(script)
 	require.NoError(t, err)
 	assert.Equal(t, text, string(written))

@@ -79,11 +79,12 @@ type scriptJSON struct {
 	plainScript
 	Duration    Duration `json:"duration,omitempty"`
 	ListedAfter Duration `json:"listed_after,omitempty"`
+	ClockSkew   Duration `json:"clock_skew,omitempty"`
 }
 
 // MarshalJSON writes durations as text.
 func (s Script) MarshalJSON() ([]byte, error) {
-	return json.Marshal(scriptJSON{plainScript(s), Duration(s.Duration), Duration(s.ListedAfter)})
+	return json.Marshal(scriptJSON{plainScript(s), Duration(s.Duration), Duration(s.ListedAfter), Duration(s.ClockSkew)})
 }
 
 // UnmarshalJSON reads durations as text. Unknown fields are errors.
@@ -93,6 +94,8 @@ func (s *Script) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("script: %w", err)
 	}
 	*s = Script(form.plainScript)
-	s.Duration, s.ListedAfter = time.Duration(form.Duration), time.Duration(form.ListedAfter)
+	s.Duration = time.Duration(form.Duration)
+	s.ListedAfter = time.Duration(form.ListedAfter)
+	s.ClockSkew = time.Duration(form.ClockSkew)
 	return nil
 }

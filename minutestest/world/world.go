@@ -192,6 +192,11 @@ type Script struct {
 	// ListedAfter is how long after its creation no list or search by external id contains the meeting,
 	// although a GET finds it, as in a service whose index is late.
 	ListedAfter time.Duration `json:"-"` // "listed_after"
+	// ClockSkew is how far the clocks of the service's machines differ. Two machines take turns at
+	// writing the meeting, and the clock of the second is this much slow: updated_at is too low with
+	// every second status, such as audio_uploaded and minutes_ready, and so lower than in the status
+	// before if that was short.
+	ClockSkew time.Duration `json:"-"` // "clock_skew"
 }
 
 // Target returns the script without what it sets. As a script, it removes the one for the same meetings.

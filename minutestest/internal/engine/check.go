@@ -221,6 +221,7 @@ func checkScript(sc world.Script) error {
 	}
 	c.duration("duration", sc.Duration)
 	c.duration("listed_after", sc.ListedAfter)
+	c.duration("clock_skew", sc.ClockSkew)
 	return errors.Join(c.mistakes...)
 }
 

@@ -26,8 +26,10 @@ func (o *organisation) arrive(m *meeting, audio *world.Audio, seconds int) {
 
 // enter moves m to a status, and sets when that ends.
 func (o *organisation) enter(m *meeting, status minutes.Status, at time.Time) {
-	m.Status, m.UpdatedAt, m.released = status, at, false
+	m.Status = status
+	m.released = false
 	m.History = append(m.History, world.Transition{Status: status, At: at})
+	o.write(m, at)
 	o.plan(m, at)
 }
 
@@ -185,6 +187,7 @@ func (s scripts) of(m *meeting) (sc world.Script) {
 		sc.Stages = cmp.Or(sc.Stages, wider.Stages)
 		sc.Hold = cmp.Or(sc.Hold, wider.Hold)
 		sc.ListedAfter = cmp.Or(sc.ListedAfter, wider.ListedAfter)
+		sc.ClockSkew = cmp.Or(sc.ClockSkew, wider.ClockSkew)
 	}
 	return sc
 }

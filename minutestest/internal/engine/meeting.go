@@ -17,6 +17,7 @@ type meeting struct {
 	world.Meeting
 	seq     uint64 // the order of all lists: clocks may disagree, numbers do not
 	changed uint64 // its last change, in changes of the Service
+	writes  int    // how often updated_at was set
 
 	seconds  int       // of the recording, which transcription takes
 	reserved int       // of them, set aside at present
@@ -41,12 +42,23 @@ func (m *meeting) changeableBy(c *call) bool {
 func (o *organisation) insert(m *meeting, now time.Time) {
 	o.lastSeq++
 	m.seq, m.ID, m.Organisation = o.lastSeq, o.service.ids.next(meetingPrefix), o.ID
-	m.Status, m.CreatedAt, m.UpdatedAt = minutes.StatusCreated, now, now
+	m.Status = minutes.StatusCreated
+	m.CreatedAt = now
 	m.History = []world.Transition{{Status: m.Status, At: now}}
 	o.meetings = append(o.meetings, m)
 	o.byID[m.ID] = m
 	if m.ExternalID != "" {
 		o.byExternal[m.ExternalID] = m
+	}
+	o.write(m, now)
+}
+
+// write sets when m was last changed, by the clock of the machine that writes it.
+func (o *organisation) write(m *meeting, at time.Time) {
+	m.UpdatedAt = at
+	m.writes++
+	if m.writes%2 == 0 { // the other machine's turn
+		m.UpdatedAt = at.Add(-o.service.scripts.of(m).ClockSkew)
 	}
 	o.touch(m)
 }

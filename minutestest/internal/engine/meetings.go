@@ -75,8 +75,8 @@ func (c *call) setParticipants() (any, *apiError) {
 		return nil, errParticipantsLocked
 	}
 	if !slices.Equal(participants, m.ParticipantIDs) {
-		m.ParticipantIDs, m.UpdatedAt = participants, c.now
-		c.org.touch(m)
+		m.ParticipantIDs = participants
+		c.org.write(m, c.now)
 	}
 	return m.json(), nil
 }
@@ -158,8 +158,7 @@ func (c *call) updateMeeting() (any, *apiError) {
 		c.org.spend(reindexCredits) // D9: with no credit left it still succeeds
 	}
 	if c.form.replace("time", &m.Time) || reindex { // the time is for display only, and free
-		m.UpdatedAt = c.now
-		c.org.touch(m)
+		c.org.write(m, c.now)
 	}
 	return m.json(), nil
 }

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,33 @@ func TestScript_CanBeReplaced(t *testing.T) {
 			assert.Equal(t, map[int]string{7: "999 3 null", 11: "999 2 null"}[seconds], s.usage())
 		})
 	}
+}
+
+// Two machines whose clocks differ write a meeting in turns. Its history keeps the right time.
+func TestScript_SkewsClocks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRig(t, staged)
+		start := time.Now()
+		require.NoError(t, s.Script(world.Script{ClockSkew: time.Minute}))
+		require.Error(t, s.Script(world.Script{ClockSkew: -1}))
+		id := s.create("ci", "")
+		s.upload("ci", id, 1)
+		var got []string
+		for range 7 {
+			m, _ := s.Meeting(id)
+			got = append(got, fmt.Sprintf("%s@%.0f", m.Status, m.UpdatedAt.Sub(start).Seconds()))
+			time.Sleep(10 * time.Second)
+		}
+		assert.Equal(t, []string{
+			"audio_uploaded@-60", "transcribing@10", "transcribing@10", "generating_minutes@30",
+			"generating_minutes@30", "generating_minutes@30", "minutes_ready@0",
+		}, got)
+		s.do("ci", "PATCH /v1/meetings/"+id, `{"time":"10:00"}`).is(200, "")
+		m, _ := s.Meeting(id)
+		assert.Equal(t, 70*time.Second, m.UpdatedAt.Sub(start), "the other machine's turn")
+		assert.Equal(t, time.Minute, m.History[len(m.History)-1].At.Sub(start))
+	})
 }
 
 // Seconds are given back once, however a recording fails (D23, D25), and a meeting deleted in
