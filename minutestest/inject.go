@@ -270,9 +270,13 @@ func (i *Injection) open(now time.Time) bool {
 
 func (i *Injection) beforeSending() bool { return i.faults[0].beforeSending() }
 
-// onlyToAPI reports whether a fault of i never happens to an upload.
-func (i *Injection) onlyToAPI() bool {
-	return slices.ContainsFunc(i.faults, func(f Fault) bool { return f.kind().only == toAPI })
+// selects reports whether a request matches. An upload does not if a fault of i only happens to the API.
+func (i *Injection) selects(x *exchange) bool {
+	onlyToAPI := slices.ContainsFunc(i.faults, func(f Fault) bool { return f.kind().only == toAPI })
+	if onlyToAPI && x.Operation == minutes.OpUpload {
+		return false
+	}
+	return i.match.matches(x)
 }
 
 // next is the fault that the next request gets.
@@ -300,16 +304,13 @@ type injections struct {
 	list []*Injection
 }
 
-// waiting returns the injections that are not used up: of faults before a request is sent, or of others.
-func (all *injections) waiting(beforeSending bool) (list []*Injection) {
+// waits reports whether an injection may still be applied: of faults before a request is sent, or of others.
+func (all *injections) waits(beforeSending bool) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	for _, i := range all.list {
-		if i.left() && i.beforeSending() == beforeSending {
-			list = append(list, i)
-		}
-	}
-	return list
+	return slices.ContainsFunc(all.list, func(i *Injection) bool {
+		return i.left() && i.beforeSending() == beforeSending
+	})
 }
 
 // UnusedFaults describes each injection that would fail the test given to [NewServer] if the test ended now,
@@ -328,8 +329,7 @@ func (s *Server) UnusedFaults() (list []string) {
 // claim returns the fault for a request, if there is one, which no other request gets then. The client
 // asks before it sends the request, the Server when the request has arrived.
 func (s *Server) claim(x *exchange, beforeSending bool) (Fault, bool) {
-	waiting := s.injections.waiting(beforeSending)
-	if waiting == nil {
+	if !s.injections.waits(beforeSending) { // as in most tests, which then need not look the meeting up
 		return Fault{}, false
 	}
 	if m, ok := s.engine.Meeting(x.MeetingID); ok {
@@ -340,9 +340,8 @@ func (s *Server) claim(x *exchange, beforeSending bool) (Fault, bool) {
 	s.injections.mu.Lock()
 	defer s.injections.mu.Unlock()
 	var first *Injection
-	for _, i := range waiting {
-		// Another request may have used it up since.
-		if !i.left() || !i.open(now) || !i.match.matches(x) || x.Operation == minutes.OpUpload && i.onlyToAPI() {
+	for _, i := range s.injections.list {
+		if i.beforeSending() != beforeSending || !i.left() || !i.open(now) || !i.selects(x) {
 			continue
 		}
 		i.seen++
@@ -360,7 +359,7 @@ func (s *Server) claim(x *exchange, beforeSending bool) (Fault, bool) {
 
 // dialError returns what keeps the connection for r from being made, or nil.
 func (s *Server) dialError(r *http.Request) error {
-	if s.injections.waiting(true) == nil {
+	if !s.injections.waits(true) {
 		return nil
 	}
 	unsent := r.Clone(r.Context())

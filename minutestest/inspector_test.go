@@ -31,6 +31,7 @@ type news struct {
 		ID, Title, Reason string
 		Status            minutes.Status
 	}
+	Ended    int
 	Requests []struct {
 		Seq       int
 		At        time.Time
@@ -162,6 +163,18 @@ func TestEvents_StreamNews(t *testing.T) {
 
 		w.end()
 	})
+}
+
+// The page says how many requests there were, not only how many it still has.
+func TestReport_CountsAllRequests(t *testing.T) {
+	t.Parallel()
+	s := unjudged(t)
+	for range 4096 + 10 {
+		s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	}
+	_, state, _ := reported(t, s)
+	assert.Len(t, state.Requests, 4096)
+	assert.Equal(t, 4106, state.Ended)
 }
 
 // The page and its details, and no word of a key.

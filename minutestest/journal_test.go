@@ -28,7 +28,7 @@ func TestRequests(t *testing.T) {
 		time.Sleep(time.Minute)
 		c.call("PUT", target, "audio", withHeader("Content-Type", audioType))
 		c.call("GET", "/v1/meetings?limit=5&cursor=x", "", withHeader("X-Trace", "t1"))
-		c.call("GET", "/v1/nowhere", "")
+		c.call("POST", "/v1/nowhere", `{"new":true}`)
 
 		list := s.Requests()
 		require.Len(t, list, 5)
@@ -60,6 +60,7 @@ func TestRequests(t *testing.T) {
 		assert.Empty(t, nowhere.Operation)
 		assert.Equal(t, "/v1/nowhere", nowhere.Path)
 		assert.Equal(t, http.StatusNotFound, nowhere.Status)
+		assert.JSONEq(t, `{"new":true}`, nowhere.Body, "tests of Do read it back")
 
 		assert.Len(t, s.Requests("meetings.create", minutes.OpUpload), 2)
 		assert.Empty(t, s.Requests("usage.get"))
@@ -79,6 +80,9 @@ func TestRequests_AreMasked(t *testing.T) {
 	c.call("GET", "/v1/SECRET/usage", "", func(r *http.Request) { r.Host = "SECRET.example" })
 	c.call("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", 16<<10-12)+`SECRET"}`) // cut in the middle of it
 	c.call("GET", "/v1/usage?key=SECRET", "", withHeader("X-Api-Key", "SECRET"), withHeader("Cookie", "a=SECRET"))
+	c.call("GET", "/v1/usage?access_token=hidden-1&client_secret=hidden-2", "",
+		withHeader("Cookie", "session=hidden-3; theme hidden-4"), withHeader("X-Auth-Token", "hidden-5"),
+		withHeader("X-Api-Key", "hidden-6"), withHeader("Set-Cookie", "hidden-7"))
 	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
 	s.Inject(minutestest.Match{}, minutestest.LoseResponse(), minutestest.Reset())
 	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
@@ -88,11 +92,12 @@ func TestRequests_AreMasked(t *testing.T) {
 	assert.Equal(t, http.StatusUnauthorized, stranger.call("GET", "/v1/usage?key="+stranger.key, "", withHeader("X-Api-Key", stranger.key)).status)
 
 	list := s.Requests()
-	require.Len(t, list, 10)
+	require.Len(t, list, 11)
 	text, err := json.Marshal(list)
 	require.NoError(t, err)
 	shown := string(text) + fmt.Sprintf("%+v", list)
 	assert.NotContains(t, shown, "SECRET")
+	assert.NotContains(t, shown, "hidden-")
 	_, query, _ := strings.Cut(target, "?")
 	require.NotEmpty(t, query)
 	for _, param := range strings.Split(query, "&") {

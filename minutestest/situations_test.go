@@ -326,6 +326,24 @@ func TestFaults_OfTheConnection(t *testing.T) {
 	}
 }
 
+// A connection that fails late takes its time, unless the client leaves before.
+func TestConnectionFaults_MayBeDelayed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := minutestest.NewServer(t)
+		refused := minutestest.ConnectionRefused().Delayed(time.Minute)
+		s.Inject(minutestest.Match{}, refused, refused)
+		began := time.Now()
+		require.ErrorIs(t, callerOf(s).call("GET", "/v1/usage", "").err, syscall.ECONNREFUSED)
+		assert.Equal(t, time.Minute, time.Since(began))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := callerOf(s).call("GET", "/v1/usage", "", func(r *http.Request) { *r = *r.WithContext(ctx) }).err
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, time.Minute+time.Second, time.Since(began))
+	})
+}
+
 // In each second, each key has its allowance, and storage has no limit.
 func TestWithEdgeLimit_RejectsWhatComesTooFast(t *testing.T) {
 	t.Parallel()
@@ -340,7 +358,9 @@ func TestWithEdgeLimit_RejectsWhatComesTooFast(t *testing.T) {
 		assert.Equal(t, []int{200, 200, 200, 200, 429, 429}, got)
 		a := c.call("GET", "/v1/usage", "")
 		assert.Equal(t, []any{429, "1", "Too many requests\n"}, []any{a.status, a.header.Get("Retry-After"), a.text})
-		assert.NotEqual(t, 429, c.call("PUT", "https://storage.minutes.test/storage/x", "").status)
+		for range 3 {
+			assert.NotEqual(t, 429, c.call("PUT", "https://storage.minutes.test/storage/x", "").status)
+		}
 		time.Sleep(time.Second)
 		assert.Equal(t, 200, c.call("GET", "/v1/usage", "").status)
 		r := s.Requests(minutes.OpUsageGet)[4]

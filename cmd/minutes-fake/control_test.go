@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"io"
 	"net/http"
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -40,14 +42,20 @@ func TestControl_RejectsInvalidRequests(t *testing.T) {
 	p := launch(t, "-log", "none")
 	before := p.control("GET /world")
 	for what, want := range map[string]string{
-		`PATCH /world {"organisations":[{"id":"org_acme","credits":-1}]}`:                                    "credits: -1 is negative",
-		`PATCH /world {"organisations":[{"id":"org_acme","keys":[{"secret":"key_x","member_id":"emp_x"}]}]}`: `keys[3].member_id: no member "emp_x"`,
-		`PATCH /world {"organisations":[{"id":"org_acme","colour":"red"}]}`:                                  `unknown field "colour"`,
-		`PATCH /world {"organisations":[{"name":"x"}]}`:                                                      "organisations[0].id: missing",
-		`PATCH /world {"page_sizes":[0]}`:                                                                    "page_sizes: ",
-		`PATCH /world {"stages":{"write":"x"}}`:                                                              `"x" is not a duration`,
-		`PUT /world {"organisations":[]}`:                                                                    "organisations: at least one expected",
-		`PUT /world {"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`:              "organisations[0].keys[0].member_id: ",
+		`PATCH /world {"organisations":[{"id":"org_acme","credits":-1}]}`:                                         "credits: -1 is negative",
+		`PATCH /world {"organisations":[{"id":"org_acme","keys":[{"secret":"key_x","member_id":"emp_x"}]}]}`:      `keys[3].member_id: no member "emp_x"`,
+		`PATCH /world {"organisations":[{"id":"org_acme","colour":"red"}]}`:                                       `unknown field "colour"`,
+		`PATCH /world {"organisations":[{"name":"x"}]}`:                                                           "organisations[0].id: missing",
+		`PATCH /world {"page_sizes":[0]}`:                                                                         "page_sizes: ",
+		`PATCH /world {"stages":{"write":"x"}}`:                                                                   `"x" is not a duration`,
+		`PUT /world {"organisations":[]}`:                                                                         "organisations: at least one expected",
+		`PATCH /world {"organisations":[]}`:                                                                       "organisations: at least one expected",
+		`PATCH /world {"organisations":[{"id":"org_acem","credits":0}]}`:                                          `organisations[0].id: there is no organisation "org_acem"; there are org_acme, and PUT`,
+		`PATCH /world {"organisations":[7]}`:                                                                      "organisations",
+		`POST /faults {"match":{"operation":"storage.put"},"faults":[{"kind":"refuse","code":"INTERNAL_ERROR"}]}`: "refuse: it is not an error of storage; use refuse_upload",
+		`POST /faults {"faults":[{"kind":"refuse","code":"RATE_LIMITED"}]}`:                                       "refuse: code: the API's 429 has no code, so there is no \"RATE_LIMITED\"; use rate_limit",
+		`POST /faults {"faults":[{"kind":"rate_limit","retry_after":"2s"}]}`:                                      `rate_limit: retry_after: "2s" is neither a number of seconds nor an HTTP date`,
+		`PUT /world {"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`:                   "organisations[0].keys[0].member_id: ",
 		`PUT /world {`:                                                     "the JSON value is not complete",
 		`POST /scripts {"hold":"created"}`:                                 "hold: ",
 		`POST /scripts {"titel":"x"}`:                                      `unknown field "titel"`,
@@ -171,18 +179,67 @@ func TestAdvance_MovesHeldMeetings(t *testing.T) {
 	assert.Equal(t, http.StatusConflict, status)
 }
 
-// The inspector's events go on with the next fake after a reset.
-func TestEvents_EndAtAReset(t *testing.T) {
+// The inspector's events end at a reset. A page that asks for them again gets those of the next fake.
+func TestEvents_GoOnWithTheNextFakeAfterAReset(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-log", "none")
-	resp, err := http.Get(p.env["MINUTES_CONTROL_URL"] + "/events")
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	_, err = resp.Body.Read(make([]byte, 1))
-	require.NoError(t, err)
+	watch := func() (first string, rest io.ReadCloser) {
+		resp, err := http.Get(p.env["MINUTES_CONTROL_URL"] + "/events")
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		lines := bufio.NewScanner(resp.Body)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() && !strings.HasPrefix(lines.Text(), "data: ") {
+		}
+		return lines.Text(), resp.Body
+	}
+	p.meeting("Before the reset")
+	state, before := watch()
+	assert.Contains(t, state, "Before the reset")
 	p.control("POST /reset")
-	_, err = io.Copy(io.Discard, resp.Body)
-	assert.NoError(t, err)
+	_, err := io.Copy(io.Discard, before)
+	require.NoError(t, err, "they have ended in order")
+	p.meeting("After the reset")
+	state, _ = watch()
+	assert.Contains(t, state, "After the reset")
+	assert.NotContains(t, state, "Before the reset")
+}
+
+func TestMeetings_AreListedWithAndWithoutFilters(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	p.control(`POST /meetings {"title":"Weekly","external_id":"w"}`)
+	p.control(`POST /meetings {"title":"Standup"}`)
+	for query, want := range map[string]int{
+		"": 2, "?title=Weekly": 1, "?title=weekly": 0, "?external_id=w": 1, "?external_id=": 1, "?title=Standup&external_id=w": 0,
+	} {
+		assert.Len(t, p.control("GET /meetings" + query)["meetings"], want, query)
+	}
+}
+
+// Each request to the control API sees the whole effect of those before it.
+func TestControl_TakesRequestsInTurn(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	const workers, each = 8, 25
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for range each {
+				body := strings.NewReader(`{"faults":[{"kind":"reset"}],"optional":true}`)
+				resp, err := http.Post(p.env["MINUTES_CONTROL_URL"]+"/faults", "application/json", body)
+				if assert.NoError(t, err) {
+					_ = resp.Body.Close()
+				}
+			}
+		})
+	}
+	all.Wait()
+	ids := map[any]bool{}
+	for _, f := range p.control("GET /faults")["faults"].([]any) {
+		ids[f.(map[string]any)["id"]] = true
+	}
+	assert.Len(t, ids, workers*each)
 }
 
 func TestDocument_DescribesEveryEndpoint(t *testing.T) {

@@ -8,9 +8,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +22,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
 )
 
 // asTheProgram makes the test's binary the program.
@@ -241,6 +247,101 @@ func (p *program) polledTwice() {
 	}
 }
 
+// The control API is on the next port, unless that is taken.
+func TestControl_IsOnTheNextPort(t *testing.T) {
+	t.Parallel()
+	port := func(p *program, variable string) int {
+		u, err := url.Parse(p.env[variable])
+		require.NoError(t, err)
+		n, err := strconv.Atoi(u.Port())
+		require.NoError(t, err)
+		return n
+	}
+	for range 20 { // another program may have the next port
+		p := launch(t, "-log", "none")
+		if port(p, "MINUTES_CONTROL_URL") == port(p, "MINUTES_BASE_URL")+1 {
+			return
+		}
+	}
+	t.Error("it never is")
+}
+
+// Without -print-env, the program says what a person needs.
+func TestRun_PrintsABanner(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stdout, out := io.Pipe()
+	go func() {
+		assert.Equal(t, exitDone, run(ctx, []string{"-addr", "127.0.0.1:0", "-log", "none"}, out, io.Discard))
+		_ = out.Close()
+	}()
+	var banner strings.Builder
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		banner.WriteString(lines.Text() + "\n")
+		if strings.HasPrefix(lines.Text(), "export ") {
+			break
+		}
+	}
+	cancel()
+	_, _ = io.Copy(io.Discard, stdout)
+	assert.Regexp(t, `  service  http://127\.0\.0\.1:\d+\n  control  http://127\.0\.0\.1:\d+  \(a page`, banner.String())
+	assert.Regexp(t, `  key_ada +emp_ada\n`, banner.String())
+	const address = `http://127\.0\.0\.1:\d+`
+	assert.Regexp(t, "export MINUTES_BASE_URL="+address+" MINUTES_API_KEY=key_ci MINUTES_CONTROL_URL="+address+"\n$", banner.String())
+}
+
+// Behind a proxy that terminates TLS, upload URLs lead to the proxy.
+func TestUploadURL_IsThatOfTheProxy(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	service, err := url.Parse(p.env["MINUTES_BASE_URL"])
+	require.NoError(t, err)
+	proxy := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(service)
+		r.SetXForwarded()
+	}})
+	defer proxy.Close()
+	client, err := minutes.New(proxy.URL, "key_ci", minutes.WithHTTPClient(proxy.Client()))
+	require.NoError(t, err)
+	m, _, err := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"})
+	require.NoError(t, err)
+	target, err := client.Meetings.UploadURL(t.Context(), m.ID, "audio/mpeg")
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(target.UploadURL.Reveal(), proxy.URL+"/"), "%s", target.UploadURL)
+	audio := minutes.FromReader(strings.NewReader("audio"), "audio/mpeg")
+	require.NoError(t, client.Meetings.Upload(t.Context(), m.ID, audio, nil))
+	status, _ := p.ask("MINUTES_BASE_URL", "GET /v1/usage", func(r *http.Request) { r.Header.Set("X-Forwarded-Host", "fake, inner") })
+	assert.Equal(t, http.StatusOK, status)
+}
+
+// A container engine asks whether the program is ready.
+func TestHealthcheck_TellsWhetherTheProgramIsReady(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, closed.Close())
+	for address, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		p.env["MINUTES_CONTROL_URL"]: {exitDone, ""},
+		p.env["MINUTES_BASE_URL"]:    {exitFailed, "minutes-fake: -healthcheck: what answers at 127.0.0.1:"},
+		other.URL:                    {exitFailed, "with status 404 is not the control API of minutes-fake"},
+		closed.Addr().String():       {exitFailed, "connection refused"},
+		"nowhere":                    {exitUsage, `-healthcheck "nowhere": host:port expected`},
+	} {
+		var out, wrong strings.Builder
+		args := []string{"-healthcheck", strings.TrimPrefix(address, "http://")}
+		assert.Equal(t, want.status, run(t.Context(), args, &out, &wrong), address)
+		assert.Contains(t, wrong.String(), want.says)
+		assert.Empty(t, out.String())
+	}
+}
+
 // The same requests get the same ids and cursors from the same seed, also after a reset.
 func TestSeed_RepeatsIDs(t *testing.T) {
 	t.Parallel()
@@ -257,6 +358,7 @@ func TestSeed_RepeatsIDs(t *testing.T) {
 	p.control("POST /reset")
 	assert.Equal(t, first, ids(p))
 	assert.NotEqual(t, first, ids(other))
+	assert.NotEqual(t, ids(launch(t, "-log", "none")), ids(launch(t, "-log", "none")), "without a seed")
 }
 
 func TestEdgeLimit_RejectsWithoutEnvelope(t *testing.T) {

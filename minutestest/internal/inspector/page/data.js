@@ -5,6 +5,7 @@ const model = {
   live: true, name: "", failed: false, total: 0, now: Date.now(), offset: 0,
   rows: new Map(),       // by meeting id
   requests: [],          // by seq
+  ended: 0,              // how many requests there were
   bySeq: new Map(),
   violations: [],
   violationsOf: new Map(), // by seq of their request
@@ -17,7 +18,7 @@ const model = {
 const clockNow = () => model.live ? Date.now() + model.offset : model.now;
 
 function forgetAll() {
-  Object.assign(model, { rows: new Map(), requests: [], bySeq: new Map(), violations: [], violationsOf: new Map(), actions: [], acted: 0, rest: [], total: 0 });
+  Object.assign(model, { rows: new Map(), requests: [], bySeq: new Map(), violations: [], violationsOf: new Map(), actions: [], acted: 0, rest: [], total: 0, ended: 0 });
   axis.clear();
 }
 
@@ -27,6 +28,7 @@ function take(news) {
   model.now = Date.parse(news.now);
   model.offset = model.now - Date.now();
   model.total = news.total;
+  model.ended = news.ended;
   for (const m of news.meetings ?? []) {
     const row = rowOf(m.id);
     for (const s of m.history) s.at = Date.parse(s.at);

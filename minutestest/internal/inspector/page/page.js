@@ -76,7 +76,7 @@ function fillCounts() {
   const meetings = `${shown === all ? "" : `${shown.toLocaleString("en")} of `}${count(all, "meeting")}`;
   const more = model.total > all ? ` (the newest of ${model.total.toLocaleString("en")})` : "";
   const list = requestList.shown.filter(r => !r.action), requests = model.requests.length, rejected = list.filter(isRejected).length;
-  setText($("counts"), `${meetings}${more} · ${list.length === requests ? "" : `${list.length.toLocaleString("en")} of `}${count(requests, "request")}${rejected ? `, ${rejected.toLocaleString("en")} rejected or lost` : ""}`);
+  setText($("counts"), `${meetings}${more} · ${list.length === requests ? "" : `${list.length.toLocaleString("en")} of `}${count(requests, "request")}${model.ended > requests ? ` (the newest of ${model.ended.toLocaleString("en")})` : ""}${rejected ? `, ${rejected.toLocaleString("en")} rejected or lost` : ""}`);
   setText($("t-requests"), `Requests ${list.length || ""}`);
   const failures = timeline.rows.filter(hasFailedMeeting).length;
   $("failures").hidden = failures === 0;

@@ -271,7 +271,7 @@ const timeline = {
     }
     c.fillStyle = colours.chart;
     counts.forEach((n, i) => { if (n) c.fillRect(i * 2, CHART - n / most * (CHART - 6), 2, n / most * (CHART - 6)); });
-    setText($("rate"), times?.length ? `peak ${most.toLocaleString("en")}/min` : "");
+    setText($("rate"), times?.length ? `peak ${model.ended > model.requests.length ? "at least " : ""}${most.toLocaleString("en")}/min` : "");
     c.fillStyle = colours.line;
     c.fillRect(0, CHART, width, 1);
     this.drawMarks(c, model.rest, CHART + REST / 2 + 1);
