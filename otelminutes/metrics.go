@@ -1,0 +1,102 @@
+package otelminutes
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/semconv/v1.43.0/httpconv"
+
+	"github.com/meeting-minutes/minutes-go"
+)
+
+// metrics holds the instruments of a Client.
+type metrics struct {
+	duration httpconv.ClientRequestDuration
+	bodySize httpconv.ClientRequestBodySize
+	attempts metric.Int64Counter
+	retries  metric.Int64Counter
+	stalls   metric.Int64Counter
+	pauses   metric.Float64Histogram
+	paused   *pause
+}
+
+func newMetrics(meter metric.Meter) metrics {
+	return metrics{
+		duration: handled(httpconv.NewClientRequestDuration(meter)),
+		bodySize: handled(httpconv.NewClientRequestBodySize(meter,
+			metric.WithExplicitBucketBoundaries(1<<10, 1<<14, 1<<18, 1<<20, 1<<22, 1<<24, 1<<26, 1<<28, 1<<30))),
+		attempts: handled(meter.Int64Counter("meetings.client.attempts", metric.WithUnit("{attempt}"),
+			metric.WithDescription("Attempts at requests that have ended."))),
+		retries: handled(meter.Int64Counter("meetings.client.retries", metric.WithUnit("{attempt}"),
+			metric.WithDescription("Attempts at requests, without the first one at each."))),
+		stalls: handled(meter.Int64Counter("meetings.client.upload.stalls", metric.WithUnit("{attempt}"),
+			metric.WithDescription("Attempts at uploads that exceeded an upload timeout."))),
+		pauses: handled(meter.Float64Histogram("meetings.client.pause.duration", metric.WithUnit("s"),
+			metric.WithDescription("How much longer each 429 made the pause of all API requests."),
+			metric.WithExplicitBucketBoundaries(0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300))),
+		paused: new(pause),
+	}
+}
+
+// handled returns the instrument of a pair, and passes the error to the program's handler. An instrument
+// that has an error records nothing.
+func handled[T any](instrument T, err error) T {
+	if err != nil {
+		otel.Handle(err)
+	}
+	return instrument
+}
+
+// record counts an attempt that ended at end.
+func (m *metrics) record(ctx context.Context, a minutes.Attempt, end time.Time) {
+	operation := operationKey.String(string(a.Operation))
+	common := attribute.NewSet(httpAttributes(a)...)
+	m.duration.RecordSet(ctx, a.Duration.Seconds(), common)
+	if a.Operation == minutes.OpUpload {
+		m.bodySize.RecordSet(ctx, a.Sent, common)
+	}
+	outcome := []attribute.KeyValue{operation, sharedKey.Bool(a.Poll)}
+	if failed(a) {
+		outcome = append(outcome, errorType(a))
+	}
+	if a.Code != "" {
+		outcome = append(outcome, codeKey.String(string(a.Code)))
+	}
+	m.attempts.Add(ctx, 1, metric.WithAttributes(outcome...))
+	if a.Number > 1 {
+		m.retries.Add(ctx, 1, metric.WithAttributes(operation))
+	}
+	if a.Stalled {
+		m.stalls.Add(ctx, 1)
+	}
+	if a.Pause > 0 {
+		m.pauses.Record(ctx, m.paused.extend(end, a.Pause).Seconds())
+	}
+}
+
+// pause is the last rate-limit pause of a Client.
+type pause struct {
+	mu  sync.Mutex
+	end time.Time
+}
+
+// extend records that a pause of length d begins at now, and returns by how much that moves the end of the
+// pause. So the sum of the results is the time that the Client has paused, although pauses overlap.
+func (p *pause) extend(now time.Time, d time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	begin := now
+	if p.end.After(now) {
+		begin = p.end
+	}
+	end := now.Add(d)
+	if !end.After(begin) {
+		return 0
+	}
+	p.end = end
+	return end.Sub(begin)
+}
