@@ -51,9 +51,8 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 }
 
 // New returns an option for [minutes.New] that makes spans and metrics of each attempt at a request. It
-// uses the global providers, even those that the program sets later, unless opts name others.
-//
-// The requests that waits share make no spans, because they belong to no call, but the metrics count them.
+// uses the global providers unless opts name others. The requests that waits share make no spans, because
+// they belong to no call, but the metrics count them.
 func New(opts ...Option) minutes.Option {
 	c := config{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
 	for _, opt := range opts {

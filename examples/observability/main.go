@@ -1,8 +1,7 @@
 // Command observability prints the OpenTelemetry spans of a Client's requests, and serves its metrics to
 // Prometheus. It runs offline, with the in-memory fake of package minutestest, in which a few things go wrong:
 //
-//	cd examples/observability && go run .                        # prints the metrics as well, and ends
-//	cd examples/observability && go run . -listen localhost:9464 # serves them until you stop it
+//	cd examples/observability && go run . # and with -listen localhost:9464 it serves until you stop it
 package main
 
 import (
