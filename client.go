@@ -35,38 +35,50 @@ type Client struct {
 
 // New returns a Client for the service at baseURL, which is the address before "/v1" and may have a path.
 // It makes no request, so a wrong key only shows later. Because each request contains the API key, baseURL
-// must use https, except on localhost, 127.0.0.0/8 and ::1. For the same reason, the Client sends the key
-// only to the host of baseURL, and follows no redirect. If a parameter or an option cannot be used, New
-// returns a *ParamError that names it. In a test with testing/synctest, call New inside the bubble.
+// must use https, except on localhost, 127.0.0.0/8 and ::1, or with [WithInsecureHTTP]. For the same reason,
+// the Client sends the key only to the host of baseURL, and follows no redirect. apiKey must be empty with
+// [WithAPIKeyFunc]. If a parameter or an option cannot be used, New returns a *ParamError that names it. In
+// a test with testing/synctest, call New inside the bubble.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
-	return newClient("baseURL", baseURL, "apiKey", apiKey, opts)
+	set, err := settingsOf(opts)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(set, "baseURL", baseURL, "apiKey", apiKey)
 }
 
 // NewFromEnv calls [New] with the environment variables MINUTES_BASE_URL and MINUTES_API_KEY, without
 // surrounding white space. If one of them is missing or invalid, NewFromEnv returns a *ParamError that
-// names the variable.
+// names the variable. With [WithAPIKeyFunc], it does not read MINUTES_API_KEY.
 func NewFromEnv(opts ...Option) (*Client, error) {
-	const base, key = "MINUTES_BASE_URL", "MINUTES_API_KEY"
-	return newClient(base, strings.TrimSpace(os.Getenv(base)), key, strings.TrimSpace(os.Getenv(key)), opts)
-}
-
-// newClient is New with names for its parameters, which errors show.
-func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Client, error) {
-	base, err := parseBaseURL(baseName, baseURL)
-	err = cmp.Or(err, checkAPIKey(keyName, apiKey))
+	set, err := settingsOf(opts)
 	if err != nil {
 		return nil, err
 	}
-	set := defaultSettings()
-	for _, opt := range opts {
-		if opt.apply == nil {
-			return nil, &ParamError{Param: "opts", Reason: "contains an Option that no With function returned"}
-		}
-		if err := opt.apply(set); err != nil {
-			return nil, err
-		}
+	const base, key = "MINUTES_BASE_URL", "MINUTES_API_KEY"
+	apiKey := ""
+	if set.apiKeyFunc == nil {
+		apiKey = strings.TrimSpace(os.Getenv(key))
 	}
-	s := service{newCore(base, apiKey, *set)}
+	return newClient(set, base, strings.TrimSpace(os.Getenv(base)), key, apiKey)
+}
+
+// newClient is New with names for its parameters, which errors show.
+func newClient(set *settings, baseName, baseURL, keyName, apiKey string) (*Client, error) {
+	base, err := parseBaseURL(baseName, baseURL, set.insecureHTTP)
+	if err != nil {
+		return nil, err
+	}
+	if set.apiKeyFunc == nil {
+		err = checkAPIKey(keyName, apiKey)
+		set.apiKeyFunc = rest.FixedKey(apiKey)
+	} else {
+		err = checkThat(keyName, apiKey == "", "must be empty, because WithAPIKeyFunc returns the key")
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := service{newCore(*set, base, rest.NewMask(apiKey))}
 	return &Client{
 		Meetings:   &MeetingsService{s},
 		Members:    &MembersService{s},
@@ -78,7 +90,7 @@ func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Clien
 }
 
 // parseBaseURL never quotes base, which is the key if the caller has swapped the arguments.
-func parseBaseURL(name, base string) (*url.URL, error) {
+func parseBaseURL(name, base string, insecureHTTP bool) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(base, "/")) // every path begins with a slash
 	if err != nil || !utf8.ValidString(base) {
 		return nil, &ParamError{Param: name, Reason: "is not a URL"}
@@ -93,8 +105,8 @@ func parseBaseURL(name, base string) (*url.URL, error) {
 		checkThat(name, u.User == nil && !strings.ContainsAny(base, "?#"),
 			"must not contain credentials, a query or a fragment"),
 		checkThat(name, err == nil && port > 0, "has an invalid port"),
-		checkThat(name, u.Scheme == "https" || isLoopback(u.Hostname()),
-			"must use https, because the host is not loopback"),
+		checkThat(name, u.Scheme == "https" || insecureHTTP || isLoopback(u.Hostname()),
+			"must use https, because the host is not loopback (see WithInsecureHTTP)"),
 		checkThat(name, u.Path != "/v1", "must not end with /v1, because the Client adds it"),
 	)
 }
@@ -103,6 +115,13 @@ func parseBaseURL(name, base string) (*url.URL, error) {
 // x.localhost, because net/http may send such requests to HTTP_PROXY.
 func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
+}
+
+// allowsHTTP reports whether an upload to target may use http: if target and the service are loopback, or
+// if the service has http itself because of WithInsecureHTTP.
+func (c *core) allowsHTTP(target *url.URL) bool {
+	loopback := isLoopback(c.base.Hostname()) && isLoopback(target.Hostname())
+	return loopback || c.insecureHTTP && c.base.Scheme == "http"
 }
 
 func checkAPIKey(name, key string) error {
@@ -122,8 +141,7 @@ type service struct{ core *core }
 type core struct {
 	settings
 	base *url.URL
-	key  rest.Secret
-	mask rest.Mask // removes the API key from texts that come from outside
+	mask *rest.Mask // removes the API key from texts that come from outside
 
 	api             *rest.Client
 	storageThrottle *rest.Throttle         // holds back all uploads after a 429 or 503 from storage
@@ -132,15 +150,14 @@ type core struct {
 	fetchSlots      chan struct{}          // holds a token for each request for minutes or a transcript under way
 }
 
-func newCore(base *url.URL, apiKey string, set settings) *core {
+func newCore(set settings, base *url.URL, mask *rest.Mask) *core {
 	if set.storageTransport == nil {
 		set.storageTransport = rest.StorageTransport(set.transport)
 	}
 	c := &core{
 		settings:        set,
 		base:            base,
-		key:             rest.NewSecret(apiKey),
-		mask:            rest.NewMask(apiKey),
+		mask:            mask,
 		storageThrottle: rest.NewThrottle(rate.NewLimiter(rate.Inf, 0)),
 		uploadSlots:     make(chan struct{}, set.uploadConcurrency),
 		fetchSlots:      make(chan struct{}, 8),
@@ -148,8 +165,8 @@ func newCore(base *url.URL, apiKey string, set settings) *core {
 	c.poller = poll.New(polled{c}, c.logTrouble)
 	cfg := rest.Config{
 		Base:       base,
-		Key:        c.key,
-		Mask:       c.mask,
+		Key:        set.apiKeyFunc,
+		Mask:       mask,
 		UserAgent:  set.userAgent,
 		Transport:  rest.APITransport(set.transport),
 		Timeout:    set.attemptTimeout,

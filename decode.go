@@ -48,7 +48,7 @@ type required interface {
 // received is a response, which is a JSON object.
 type received struct {
 	body []byte
-	mask rest.Mask
+	mask *rest.Mask
 }
 
 // has reports whether the object has a field. A null counts only if that is allowed.

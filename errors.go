@@ -310,6 +310,7 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //
 //	error                                   retried        ends a wait     Retryable  KeyRejected
 //	the caller canceled ctx                 no             at once         no         no
+//	error of WithAPIKeyFunc's function      no             never           yes        no
 //	TLS failure, 4xx of a proxy to CONNECT  no             after 10 min    no         no
 //	429                                     every request  never           yes        no
 //	401 or 403 with one of keyCodes         no             at once: all    no         yes
@@ -331,6 +332,7 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 // for each of these errors, even if err wraps it:
 //
 //   - a 429, a 408 or a 5xx from the service;
+//   - an error of the function of [WithAPIKeyFunc];
 //   - an API request that got no response, or a page with a 2xx that another server sent, such as a proxy;
 //   - a *StorageError that may not recur, such as a 503 or an expired upload URL;
 //   - minutes or a transcript that are not ready (section 3);
@@ -347,6 +349,9 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 func Retryable(err error) bool {
 	if errors.Is(err, context.Canceled) || KeyRejected(err) {
 		return false
+	}
+	if _, noKey := errors.AsType[*rest.KeyError](err); noKey {
+		return true
 	}
 	if e, ok := errors.AsType[*Error](err); ok { // it decides even inside a *StorageError, because it is newer
 		noResponse := e.StatusCode == 0 && e.Code == ""
@@ -403,7 +408,10 @@ func failureOf(err error) *poll.Failure {
 		return f
 	}
 	f.RetryAfter = e.RetryAfter
+	_, noKey := errors.AsType[*rest.KeyError](err)
 	switch {
+	case noKey:
+		f.Kind = poll.Transient
 	case rest.Misconfigured(e.Err), e.foreign2xx:
 		f.Kind = poll.Foreign
 	case errors.Is(err, ErrRateLimited):

@@ -35,7 +35,7 @@ func ExampleNew() {
 		fmt.Println(bad.Param, bad.Reason)
 	}
 	// Output:
-	// baseURL must use https, because the host is not loopback
+	// baseURL must use https, because the host is not loopback (see WithInsecureHTTP)
 }
 
 // Use Do for requests that the package has no method for. It works like every other call. This one

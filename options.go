@@ -31,6 +31,8 @@ type settings struct {
 	maxRetries        int
 	rateLimit         *rate.Limiter
 	userAgent         string
+	apiKeyFunc        func(context.Context) (string, error) // nil: the key is a parameter of New
+	insecureHTTP      bool                                  // http is permitted for every host
 	routes            route.Routes
 	log               *slog.Logger
 	observers         []func(context.Context, Attempt)
@@ -49,6 +51,20 @@ func defaultSettings() *settings {
 	}
 }
 
+// settingsOf returns the default settings, as opts change them.
+func settingsOf(opts []Option) (*settings, error) {
+	set := defaultSettings()
+	for _, opt := range opts {
+		if opt.apply == nil {
+			return nil, &ParamError{Param: "opts", Reason: "contains an Option that no With function returned"}
+		}
+		if err := opt.apply(set); err != nil {
+			return nil, err
+		}
+	}
+	return set, nil
+}
+
 // option returns an Option that calls set if ok, and otherwise makes New fail.
 func option(name string, ok bool, reason string, set func(*settings)) Option {
 	return Option{func(s *settings) error {
@@ -57,6 +73,36 @@ func option(name string, ok bool, reason string, set func(*settings)) Option {
 		}
 		return checkThat(name, ok, reason)
 	}}
+}
+
+// WithAPIKeyFunc makes the Client ask get for the API key of each attempt, so that a key can change without
+// a new Client, and waits outlast the change. New then gets an empty apiKey.
+//
+//   - The Client calls get often, and on many goroutines at once, so get should cache the key, and obey its
+//     context. Surrounding white space does not matter, so get may return the content of a file.
+//   - After a 401, the Client asks again. If the key has changed, the Client repeats the request once.
+//     Otherwise the key counts as rejected, which ends all waits; see [KeyRejected]. So get must return a new
+//     key before the old one is revoked.
+//   - If get returns an error, or takes as long as an attempt may take, the call ends with an *[Error] that
+//     wraps the error. [Retryable] is true, and the Client does not retry by itself, but a wait goes on.
+//
+// No error or log shows any key that get has returned.
+func WithAPIKeyFunc(get func(context.Context) (string, error)) Option {
+	return option("WithAPIKeyFunc", get != nil, "must not be nil", func(s *settings) {
+		s.apiKeyFunc = func(ctx context.Context) (string, error) {
+			key, err := get(ctx)
+			key = strings.TrimSpace(key)
+			return key, cmp.Or(err, checkAPIKey("WithAPIKeyFunc", key))
+		}
+	})
+}
+
+// WithInsecureHTTP permits http for every host, and not only for loopback, and also for the upload URLs of
+// a service whose base URL has http. Use it only in a network that you trust, for example for a fake in
+// another container: everyone on the way can read the API key, the recordings and the minutes, and change
+// them.
+func WithInsecureHTTP() Option {
+	return option("WithInsecureHTTP", true, "", func(s *settings) { s.insecureHTTP = true })
 }
 
 // WithHTTPClient makes API calls with hc's transport, and uploads too, unless you add

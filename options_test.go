@@ -3,10 +3,15 @@ package minutes_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
 	"math"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +39,8 @@ func TestNew_RejectsInvalidOptions(t *testing.T) {
 		"nil http client":             {"WithHTTPClient", minutes.WithHTTPClient(nil)},
 		"negative time-out":           {"WithHTTPClient", minutes.WithHTTPClient(&http.Client{Timeout: -1})},
 		"nil logger":                  {"WithLogger", minutes.WithLogger(nil)},
+		"nil key function":            {"WithAPIKeyFunc", minutes.WithAPIKeyFunc(nil)},
+		"key beside key function":     {"apiKey", minutes.WithAPIKeyFunc(keyOf(testkit.Key))},
 		"empty user agent":            {"WithUserAgent", minutes.WithUserAgent("")},
 		"user agent with header":      {"WithUserAgent", minutes.WithUserAgent("app\r\nX-Evil: 1")},
 		"user agent with space after": {"WithUserAgent", minutes.WithUserAgent("app ")},
@@ -48,6 +55,149 @@ func TestNew_RejectsInvalidOptions(t *testing.T) {
 			c, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithMaxRetries(1), test.opt)
 			require.Nil(t, c)
 			testkit.RequireParamError(t, err, test.param, "")
+		})
+	}
+}
+
+// keyOf returns a function for WithAPIKeyFunc that always returns key.
+func keyOf(key string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return key, nil }
+}
+
+// The key may be the content of a file. A key that cannot be sent ends the call before any request.
+func TestWithAPIKeyFunc_ChecksTheKey(t *testing.T) {
+	t.Setenv("MINUTES_BASE_URL", "https://minutes.example")
+	t.Setenv("MINUTES_API_KEY", "key_of_another_program")
+	for key, ok := range map[string]bool{
+		testkit.Key: true, " " + testkit.Key + "\r\n": true, "": false, "a b": false, "https://minutes.example": false,
+	} {
+		sent := ""
+		hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			sent = req.Header.Get("Authorization")
+			return testkit.Canned(200, testkit.Fixture(t, "usage"))(req)
+		})}
+		c, err := minutes.NewFromEnv(minutes.WithAPIKeyFunc(keyOf(key)), minutes.WithHTTPClient(hc))
+		require.NoError(t, err)
+		_, err = c.Usage.Get(t.Context())
+		if ok {
+			require.NoError(t, err)
+			require.Equal(t, "Bearer "+testkit.Key, sent)
+			continue
+		}
+		require.ErrorContains(t, err, "GET /v1/usage: getting the API key: WithAPIKeyFunc: ")
+		require.Empty(t, sent)
+		require.True(t, minutes.Retryable(err))
+		require.False(t, minutes.KeyRejected(err))
+	}
+}
+
+// vault has the keys of a day each. A key is revoked an hour after it has a successor.
+type vault struct {
+	srv    *minutestest.Server
+	began  time.Time
+	closed time.Duration // from then on, for an hour, nobody gets a key
+
+	mu   sync.Mutex
+	days int
+}
+
+// errVault would end the waits if it came from the service.
+var errVault = fmt.Errorf("the vault is closed: %w", testbase.ErrUntrusted)
+
+func (v *vault) key(context.Context) (string, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	since := time.Since(v.began)
+	if since >= v.closed && since < v.closed+time.Hour {
+		return "", errVault
+	}
+	for ; time.Duration(v.days)*24*time.Hour <= since; v.days++ {
+		secret := fmt.Sprint("key_of_day_", v.days)
+		old := fmt.Sprint("key_of_day_", v.days-1)
+		v.srv.Update("org_acme", func(o *minutestest.Organisation) {
+			o.Keys = append(o.Keys, minutestest.Key{Secret: secret, IntegrationID: "int_ci"})
+		})
+		time.AfterFunc(time.Hour, func() {
+			v.srv.Update("org_acme", func(o *minutestest.Organisation) {
+				if k := o.Key(old); k != nil {
+					k.Revoked = true
+				}
+			})
+		})
+	}
+	return fmt.Sprint("key_of_day_", v.days-1), nil
+}
+
+// Waits and Follow outlast keys that change daily, and an hour without a key.
+func TestWithAPIKeyFunc_WaitsOutlastChanges(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const days, waits = 3, 20
+		srv := minutestest.NewServer(t)
+		v := &vault{srv: srv, began: time.Now(), closed: 30 * time.Hour}
+		out := new(testbase.Buffer)
+		c := srv.ClientWithKey("", minutes.WithAPIKeyFunc(v.key),
+			minutes.WithLogger(slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+		ctx, cancel := context.WithTimeout(t.Context(), days*24*time.Hour)
+		defer cancel()
+		var all sync.WaitGroup
+		for range waits {
+			id := testkit.Waiting(t, srv)
+			all.Go(func() {
+				_, err := c.Meetings.Wait(ctx, id, nil)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.NotErrorIs(t, err, minutes.ErrUnauthenticated)
+			})
+		}
+		all.Go(func() {
+			for _, err := range c.Meetings.Follow(ctx, nil) {
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			}
+		})
+		all.Wait()
+		last := srv.Requests(minutes.OpMeetingsList, minutes.OpMeetingsGet)
+		assert.WithinDuration(t, time.Now(), last[len(last)-1].At, time.Minute, "they go on to the end")
+		assert.Equal(t, days, v.days)
+		assert.NotContains(t, out.String(), "key_of_day")
+		assert.Contains(t, out.String(), "the vault is closed")
+	})
+}
+
+// WithInsecureHTTP permits http to other hosts than loopback, and for uploads if the service has http, too.
+func TestWithInsecureHTTP_PermitsHTTP(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		base, storage string
+		insecure, ok  bool
+	}{
+		{"http://fake:8080", "http://fake:8080", true, true},
+		{"http://fake:8080", "https://storage.example", true, true},
+		{"https://fake", "http://fake", true, false},
+		{"https://fake", "http://fake", false, false},
+		{"http://localhost", "http://127.0.0.1:9", false, true},
+		{"http://localhost", "http://storage.example", false, false},
+		{"http://localhost", "http://storage.example", true, true},
+		{"http://fake:8080", "ftp://fake", true, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			service := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				switch req.Method {
+				case http.MethodPost:
+					return testkit.Canned(200, `{"upload_url":"`+test.storage+`/k","expires_in":900}`)(req)
+				case http.MethodPut:
+					_, err := io.Copy(io.Discard, req.Body)
+					assert.NoError(t, err)
+				}
+				return testkit.Canned(200, "")(req)
+			})
+			opts := []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: service})}
+			if test.insecure {
+				opts = append(opts, minutes.WithInsecureHTTP())
+			}
+			c, err := testkit.New(test.base, testkit.Key, opts...)
+			require.NoError(t, err)
+			err = c.Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil)
+			require.Equal(t, test.ok, err == nil, "%+v: %v", test, err)
 		})
 	}
 }
@@ -75,6 +225,23 @@ func TestWithHTTPClient_UsesOnlyTransportAndTimeout(t *testing.T) {
 	_, err = c.Usage.Get(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, &before, hc)
+}
+
+// The User-Agent has the version of the newest release in the changelog, or that of the first one until then.
+func TestUserAgent_HasTheVersionOfTheChangelog(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("CHANGELOG.md")
+	require.NoError(t, err)
+	want := "0.1.0"
+	if newest := regexp.MustCompile(`(?m)^## v(\d+\.\d+\.\d+)`).FindSubmatch(text); newest != nil {
+		want = string(newest[1])
+	}
+	c, _ := testkit.Responding(t, func(req *http.Request) (*http.Response, error) {
+		assert.Equal(t, "minutes-go/"+want, req.UserAgent())
+		return testkit.Canned(200, testkit.Fixture(t, "usage"))(req)
+	})
+	_, err = c.Usage.Get(t.Context())
+	require.NoError(t, err)
 }
 
 func TestWithUserAgent_PrecedesThePackages(t *testing.T) {

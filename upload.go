@@ -144,10 +144,10 @@ func (u *upload) newURL(ctx context.Context) error {
 	switch {
 	case err != nil || target.Hostname() == "":
 		return u.core.requestError(resp, "the response's upload_url is not a URL with a host")
-	case target.Scheme != "https" && !(target.Scheme == "http" && isLoopback(u.core.base.Hostname()) && isLoopback(target.Hostname())):
+	case target.Scheme != "https" && !(target.Scheme == "http" && u.core.allowsHTTP(target)):
 		return u.core.requestError(resp, "the response's upload_url is neither https nor loopback for a loopback service")
 	}
-	u.put.URL, u.put.Mask = target, rest.NewMask(append(rest.QuerySecrets(target), u.core.key.Reveal())...)
+	u.put.URL, u.put.Mask = target, u.core.mask.With(rest.QuerySecrets(target)...)
 	u.state.URLExpires = sentAt.Add(time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second) // min prevents an overflow
 	return nil
 }

@@ -1,19 +1,35 @@
 package rest
 
-import "net/http"
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+)
 
 // credentials sets the header. Each attempt gets a header of its own, because a transport may still
 // read that of an attempt which has ended.
 type credentials struct {
-	next          http.RoundTripper
-	authorization []string
-	userAgent     []string
+	next      http.RoundTripper
+	apiKey    func(context.Context) (string, error)
+	userAgent []string
+	last      atomic.Pointer[authorization] // most attempts have the same key as the one before
+}
+
+// authorization is the value of the header Authorization for a key.
+type authorization struct {
+	key    string
+	values []string
 }
 
 var jsonType = []string{"application/json"}
 
 func (l *credentials) RoundTrip(req *http.Request) (*http.Response, error) {
 	k := callOf(req.Context())
+	key, err := l.apiKey(req.Context())
+	if err != nil {
+		return nil, notSent{err}
+	}
+	k.key = key
 	header := http.Header{"User-Agent": l.userAgent, "Accept": jsonType}
 	if k.Body != nil {
 		header["Content-Type"] = jsonType
@@ -21,7 +37,50 @@ func (l *credentials) RoundTrip(req *http.Request) (*http.Response, error) {
 	for name, values := range k.Header {
 		header[http.CanonicalHeaderKey(name)] = values
 	}
-	header["Authorization"] = l.authorization
+	header["Authorization"] = l.authorization(key)
 	req.Header = header // req is the attempt's own copy, which the link exchange has made
 	return l.next.RoundTrip(req)
+}
+
+func (l *credentials) authorization(key string) []string {
+	last := l.last.Load()
+	if last == nil || last.key != key {
+		last = &authorization{key, []string{"Bearer " + key}}
+		l.last.Store(last)
+	}
+	return last.values
+}
+
+// KeyError means that there was no API key for an attempt, so that the attempt was not made.
+type KeyError struct{ err error }
+
+func (e *KeyError) Error() string { return "getting the API key: " + e.err.Error() }
+
+// Unwrap returns the error of Config.Key.
+func (e *KeyError) Unwrap() error { return e.err }
+
+// apiKey returns the key of the next attempt, which c.Mask hides from now on. An error is a *KeyError.
+func (c *Client) apiKey(ctx context.Context) (string, error) {
+	key, err := c.Key(ctx)
+	c.Mask.Add(key)
+	switch {
+	case err == nil:
+		return key, nil
+	case context.Cause(ctx) == c.timedOut:
+		err = c.timedOut
+	}
+	return "", &KeyError{c.Mask.withoutSecrets(err)}
+}
+
+// newKey asks for the key again if the service has rejected that of the last attempt, and reports whether
+// it has changed. It asks once in each call.
+func (c *Client) newKey(ctx context.Context, k *call) (changed bool, err error) {
+	if k.attempt.Status != http.StatusUnauthorized || k.askedAgain {
+		return false, nil
+	}
+	k.askedAgain = true
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, c.timedOut)
+	defer cancel()
+	key, err := c.apiKey(ctx)
+	return err == nil && key != k.key, err
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"time"
 )
 
@@ -16,8 +15,9 @@ import (
 // this link waits for the network. A body that breaks off is a lost connection, except that of a 429
 // or a 5xx, whose status says enough.
 type exchange struct {
-	next    http.RoundTripper
-	timeout time.Duration
+	next     http.RoundTripper
+	timeout  time.Duration
+	timedOut error // if the timeout has passed
 }
 
 func (l *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -26,21 +26,24 @@ func (l *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	a := &Attempt{Request: &k.Request, Number: k.attempts}
 	k.attempt = a
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(WithAttempt(req.Context(), a), l.timeout)
+	ctx, cancel := context.WithTimeoutCause(WithAttempt(req.Context(), a), l.timeout, l.timedOut)
 	defer cancel()
 	resp, err := l.next.RoundTrip(req.WithContext(ctx))
+	if _, ok := err.(notSent); ok {
+		return nil, err
+	}
 	if err == nil {
 		err = k.read(resp)
 	}
 	a.Took = time.Since(began)
-	canceled := req.Context().Err() != nil // by the caller
+	callerLeft := req.Context().Err() != nil
 	statusSuffices := a.Status == http.StatusTooManyRequests || a.Status >= 500
 	switch {
-	case err == nil, statusSuffices && !canceled:
+	case err == nil, statusSuffices && !callerLeft:
 		a.Response = &k.response
 		return resp, nil
-	case ctx.Err() != nil && !canceled: // not context.DeadlineExceeded, which means the caller's deadline
-		err = fmt.Errorf("no response within %v: %w", l.timeout, os.ErrDeadlineExceeded)
+	case context.Cause(ctx) == l.timedOut:
+		err = l.timedOut
 	}
 	return nil, err
 }

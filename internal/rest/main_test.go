@@ -64,7 +64,7 @@ const apiKey = "key_0123456789/abcdef"
 
 func newClient(transport http.RoundTripper, change ...func(*Config)) *Client {
 	cfg := Config{
-		Base: &url.URL{Scheme: "https", Host: "minutes.example", Path: "/base"}, Key: NewSecret(apiKey), UserAgent: "test/1",
+		Base: &url.URL{Scheme: "https", Host: "minutes.example", Path: "/base"}, Key: FixedKey(apiKey), UserAgent: "test/1",
 		Transport: transport, Timeout: 30 * time.Second, MaxRetries: 4, Throttle: NewThrottle(rate.NewLimiter(rate.Inf, 0)), Mask: NewMask(apiKey),
 	}
 	for _, f := range change {

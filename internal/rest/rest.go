@@ -18,6 +18,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"os"
 	"time"
 
 	"github.com/google/go-querystring/query"
@@ -26,26 +27,32 @@ import (
 
 // Config configures a Client. Every field is required, unless its comment says otherwise.
 type Config struct {
-	Base       *url.URL // without a trailing slash; the path of each request follows it
-	Key        Secret
+	Base       *url.URL                              // without a trailing slash; the path of each request follows it
+	Key        func(context.Context) (string, error) // the API key of an attempt; FixedKey for one that never changes
 	UserAgent  string
 	Transport  http.RoundTripper
 	Timeout    time.Duration // of one attempt
 	MaxRetries int           // after the first attempt
 	Throttle   *Throttle
-	Mask       Mask                           // removes the API key from foreign texts
+	Mask       *Mask                          // removes the API key from foreign texts; gets each key
 	Observe    func(context.Context, Attempt) // is called after each attempt; may be nil
 }
 
 // Client makes requests to one service.
 type Client struct {
 	Config
-	retries retryablehttp.Client
+	timedOut error // of an attempt that took longer than Timeout
+	retries  retryablehttp.Client
+}
+
+// FixedKey returns key for each attempt.
+func FixedKey(key string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return key, nil }
 }
 
 // New returns a Client. It does no I/O. Each attempt of a request passes through these links:
 //
-//	retryablehttp  sends the request; then checkRetry decides whether to repeat it, and Delay when
+//	retryablehttp  sends the request; then checkRetry decides whether to repeat it, and backoff when
 //	http.Client    only wraps errors, with the URL; exchange hides redirects from it
 //	limit          waits for the end of a rate-limit pause, for the pace after it, and for the rate limit
 //	exchange       has the timeout, and reads the whole response
@@ -53,21 +60,17 @@ type Client struct {
 //	Transport      connects to the service
 func New(cfg Config) *Client {
 	c := &Client{Config: cfg}
+	// It is not context.DeadlineExceeded, which means the caller's deadline.
+	c.timedOut = fmt.Errorf("no response within %v: %w", cfg.Timeout, os.ErrDeadlineExceeded)
 	chain := cfg.Transport
-	chain = &credentials{
-		next:          chain,
-		authorization: []string{"Bearer " + cfg.Key.Reveal()},
-		userAgent:     []string{cfg.UserAgent},
-	}
-	chain = &exchange{next: chain, timeout: cfg.Timeout}
+	chain = &credentials{next: chain, apiKey: c.apiKey, userAgent: []string{cfg.UserAgent}}
+	chain = &exchange{next: chain, timeout: cfg.Timeout, timedOut: c.timedOut}
 	chain = &limit{next: chain, throttle: cfg.Throttle}
 	c.retries = retryablehttp.Client{
-		HTTPClient: &http.Client{Transport: chain},
-		RetryMax:   math.MaxInt, // checkRetry counts
-		CheckRetry: c.checkRetry,
-		Backoff: func(_, _ time.Duration, retry int, resp *http.Response) time.Duration {
-			return Delay(retry, RetryAfter(resp))
-		},
+		HTTPClient:   &http.Client{Transport: chain},
+		RetryMax:     math.MaxInt, // checkRetry counts
+		CheckRetry:   c.checkRetry,
+		Backoff:      backoff,
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
 	return c
@@ -110,10 +113,13 @@ type call struct {
 	response Response
 	attempts int      // so far
 	attempt  *Attempt // the last one
+	key      string   // of the last attempt
+	// askedAgain is set once a 401 has led to another question for the key.
+	askedAgain bool
 	// firstFailure is when the first attempt ended that is worth retrying.
 	firstFailure time.Time
 	// failure is why the last attempt got no whole response, or why there was none. It is nil after a
-	// whole response. Only checkRetry sets it.
+	// whole response. Only checkRetry sets it, in retry.go.
 	failure error
 }
 

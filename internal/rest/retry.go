@@ -15,8 +15,8 @@ import (
 // caller gets the response.
 const MaxRetryAfter = time.Minute
 
-// notSent is why there was no attempt: the wait for its turn has failed, or the caller has called it
-// off.
+// notSent is why there was no attempt: the wait for its turn has failed, there is no API key, or the
+// caller has called it off.
 type notSent struct{ error }
 
 var errCalledOff = errors.New("canceled before it was sent")
@@ -26,22 +26,27 @@ var errCalledOff = errors.New("canceled before it was sent")
 func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	k := callOf(ctx)
 	if unsent, ok := errors.AsType[notSent](err); ok {
+		k.cannotGoOn(unsent.error)
 		if errors.Is(unsent.error, ErrPaused) {
 			k.response.RetryAfter = c.Throttle.Left()
 		}
-		k.failure = Join(k.failure, unsent.error)
 		return false, nil
 	}
 	a := k.attempt
 	a.Err = c.Mask.Err(err)
 	k.failure = a.Err
 	k.recordEffect(err)
+	wait := max(longestDelay(a.Number-1, RetryAfter(resp)), c.Throttle.Left())
 	useful := !k.Background && worthRetrying(resp, err, k.Repeatable)
 	if useful {
 		k.firstFailure = cmp.Or(k.firstFailure, time.Now())
 		useful = k.hasRetries(c.MaxRetries)
 	}
-	wait := max(longestDelay(a.Number-1, RetryAfter(resp)), c.Throttle.Left())
+	newKey, keyErr := c.newKey(ctx, k)
+	if newKey {
+		useful = true
+		wait = max(0, c.Throttle.Left())
+	}
 	if useful && ctx.Err() == nil && !tooLate(ctx, wait) { // otherwise, the response at hand is worth more
 		a.WillRetry = true
 		a.RetryIn = wait
@@ -49,10 +54,31 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	if c.Observe != nil {
 		c.Observe(ctx, *a)
 	}
-	if useful && !a.WillRetry {
+	switch {
+	case keyErr != nil:
+		k.cannotGoOn(keyErr)
+		return false, keyErr
+	case useful && !a.WillRetry:
 		return false, ctx.Err() // nil if ctx has a deadline that is too near
 	}
 	return a.WillRetry, nil
+}
+
+// cannotGoOn records why there is no attempt with the next key, or why an attempt was not sent. A 401 does
+// not count then, because it concerned an earlier key.
+func (k *call) cannotGoOn(why error) {
+	k.failure = Join(k.failure, why)
+	if k.response.Status == http.StatusUnauthorized {
+		k.response = Response{Request: &k.Request}
+	}
+}
+
+// backoff returns the wait before a retry. After a 401, there is a new key, which need not wait.
+func backoff(_, _ time.Duration, retry int, resp *http.Response) time.Duration {
+	if resp != nil && resp.StatusCode == http.StatusUnauthorized {
+		return 0
+	}
+	return Delay(retry, RetryAfter(resp))
 }
 
 // recordEffect records whether the service may have carried out the request, after an attempt that

@@ -4,43 +4,69 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
-
-// Secret holds a text that fmt and slog show as "***", and that encoding/json leaves out. Reveal returns the text.
-type Secret struct{ text *string } // a pointer, because fmt prints no pointer's target in a field
-
-// NewSecret returns a Secret that holds text.
-func NewSecret(text string) Secret { return Secret{&text} }
-
-// Reveal returns the text.
-func (s Secret) Reveal() string { return *s.text }
 
 const hidden = "***"
 
-// Format shows no secret for any verb.
-func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
+// Mask removes secrets from texts that come from outside, because a server may echo the API key, or a
+// caller pass it as an id. It is safe for concurrent use.
+type Mask struct {
+	mu       sync.Mutex
+	secrets  []string // the oldest first
+	replacer atomic.Pointer[strings.Replacer]
+}
 
-// Mask removes secrets from texts that come from outside, because a server may echo the API key, or a caller pass it as an id.
-type Mask struct{ replacer *strings.Replacer }
+// maxSecrets is how many secrets a Mask knows, in case each request has a new key. It forgets the oldest,
+// which no request has any more.
+const maxSecrets = 100
 
-// NewMask returns a Mask for secrets, as they are and as they are in a URL. It ignores a secret of
-// less than four characters, which would match ordinary words.
-func NewMask(secrets ...string) Mask {
-	var pairs []string
+// NewMask returns a Mask for secrets.
+func NewMask(secrets ...string) *Mask {
+	m := new(Mask)
+	m.replacer.Store(strings.NewReplacer())
+	m.Add(secrets...)
+	return m
+}
+
+// Add adds secrets, as they are and as they are in a URL. It ignores a secret of less than four
+// characters, which would match ordinary words.
+func (m *Mask) Add(secrets ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	added := false
 	for _, s := range secrets {
+		if len(s) >= 4 && !slices.Contains(m.secrets, s) {
+			m.secrets = append(m.secrets, s)
+			added = true
+		}
+	}
+	if !added {
+		return
+	}
+	m.secrets = m.secrets[max(0, len(m.secrets)-maxSecrets):]
+	var pairs []string
+	for _, s := range m.secrets {
 		for _, form := range []string{s, url.PathEscape(s), url.QueryEscape(s)} {
-			if len(s) >= 4 && !slices.Contains(pairs, form) { // a Replacer of one pair is the fastest
+			if !slices.Contains(pairs, form) { // a Replacer of one pair is the fastest
 				pairs = append(pairs, form, hidden)
 			}
 		}
 	}
-	return Mask{strings.NewReplacer(pairs...)}
+	m.replacer.Store(strings.NewReplacer(pairs...))
+}
+
+// With returns a Mask for further secrets, and for those that m knows now.
+func (m *Mask) With(secrets ...string) *Mask {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return NewMask(append(slices.Clone(m.secrets), secrets...)...)
 }
 
 // QuerySecrets returns the secrets of a presigned URL for NewMask: its query, and each value that is
@@ -57,10 +83,10 @@ func QuerySecrets(u *url.URL) []string {
 }
 
 // Text returns s without secrets.
-func (m Mask) Text(s string) string { return m.replacer.Replace(s) }
+func (m *Mask) Text(s string) string { return m.replacer.Load().Replace(s) }
 
 // Bytes returns text without secrets. If it has none, which is the rule, Bytes does not copy it.
-func (m Mask) Bytes(text []byte) []byte {
+func (m *Mask) Bytes(text []byte) []byte {
 	masked := m.Text(string(text))
 	if len(masked) == len(text) { // a secret is longer than its mask
 		return text
@@ -70,22 +96,29 @@ func (m Mask) Bytes(text []byte) []byte {
 
 // Err returns err without the *url.Error of net/http, which quotes the URL. If the text of err has a
 // secret, Err returns only the text without it.
-func (m Mask) Err(err error) error {
+func (m *Mask) Err(err error) error {
 	for u, ok := errors.AsType[*url.Error](err); ok; u, ok = errors.AsType[*url.Error](err) {
 		err = u.Err
 	}
+	return m.withoutSecrets(err)
+}
+
+// withoutSecrets returns err, or only its text without secrets if the text has one.
+func (m *Mask) withoutSecrets(err error) error {
 	if err == nil {
 		return nil
 	}
-	if text := err.Error(); m.Text(text) != text {
-		return errors.New(m.Text(text))
+	text := err.Error()
+	masked := m.Text(text)
+	if masked != text {
+		return errors.New(masked)
 	}
 	return err
 }
 
 // Header returns a copy of h without secrets, without cookies, and without the query of a
 // Location, which may be a presigned URL.
-func (m Mask) Header(h http.Header) http.Header {
+func (m *Mask) Header(h http.Header) http.Header {
 	h = h.Clone()
 	h.Del("Set-Cookie")
 	for name, values := range h {
@@ -103,7 +136,7 @@ var title = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
 // Page describes a response of another sender, such as a proxy: the host, the Server header, and the
 // title of its page or else its beginning, without secrets.
-func (m Mask) Page(host string, header http.Header, body []byte) string {
+func (m *Mask) Page(host string, header http.Header, body []byte) string {
 	text := string(body)
 	if found := title.FindStringSubmatch(text); found != nil {
 		text = found[1]
@@ -116,7 +149,7 @@ func (m Mask) Page(host string, header http.Header, body []byte) string {
 }
 
 // Redirect describes a redirect, which the Client never follows. It names the target's host.
-func (m Mask) Redirect(host string, header http.Header) string {
+func (m *Mask) Redirect(host string, header http.Header) string {
 	to, err := url.Parse(header.Get("Location"))
 	if err != nil || *to == (url.URL{}) {
 		return "the Client does not follow redirects"

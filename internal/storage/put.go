@@ -35,7 +35,7 @@ type Put struct {
 	Progress func(sent, total int64)
 
 	Transport http.RoundTripper
-	Mask      rest.Mask // removes the secrets of URL, and others, from errors
+	Mask      *rest.Mask // removes the secrets of URL, and others, from errors
 	// Stall limits the time to connect, the time between two reads of the recording, and the time of
 	// each read, including Progress. Response limits the time from the last read to the response.
 	Stall, Response time.Duration
