@@ -158,8 +158,9 @@ func (a *audit) watchStatus(x *exchange) {
 	switch {
 	case !early || found.Final():
 	case w.workers > 1:
-		a.add(ViolationPoll, x, fmt.Sprintf("%s was polled %d times in %v, and was %s; %d workers may poll it %d times in %v",
-			a.nameOf(x.MeetingID), w.workers+1, since, found, w.workers, w.workers, a.interval))
+		a.add(ViolationPoll, x, fmt.Sprintf("%s was polled %d times in %v, and was %s; ",
+			a.nameOf(x.MeetingID), w.workers+1, since, found)+
+			fmt.Sprintf("%d workers may poll it %d times in %v", w.workers, w.workers, a.interval))
 	default:
 		a.add(ViolationPoll, x, fmt.Sprintf("%s was polled again after %v instead of %v, and was %s both times",
 			a.nameOf(x.MeetingID), since, a.interval, found))
@@ -219,8 +220,8 @@ func (a *audit) watchUploadURL(x *exchange) {
 	w := a.of(x)
 	w.rejections++
 	if w.rejections > w.workers+1 {
-		a.add(ViolationUploadURL, x, fmt.Sprintf("asked for an upload URL again for %s, which is %s and so has its audio",
-			a.nameOf(x.MeetingID), found))
+		a.add(ViolationUploadURL, x, fmt.Sprintf("asked for an upload URL again for %s, ", a.nameOf(x.MeetingID))+
+			fmt.Sprintf("which is %s and so has its audio", found))
 	}
 }
 
@@ -243,8 +244,8 @@ func (a *audit) watchRepeat(x *exchange) {
 		a.creates[this] = x.Seq
 	}
 	if again && a.lists[this.place] < first {
-		a.add(ViolationRepeat, x, fmt.Sprintf("%s %s was sent again with the same body, though the first may have taken effect",
-			x.Method, x.Path))
+		a.add(ViolationRepeat, x, x.Method+" "+x.Path+
+			" was sent again with the same body, though the first may have taken effect")
 	}
 }
 
@@ -257,8 +258,9 @@ func (a *audit) watchContentType(x *exchange) {
 	encoding := x.Header.Get("Content-Encoding")
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil || media != "application/json" || encoding != "" && encoding != "identity" {
-		a.add(ViolationContentType, x, fmt.Sprintf("the body of %s %s was sent with Content-Type %q and Content-Encoding %q",
-			x.Method, x.Path, contentType, encoding))
+		a.add(ViolationContentType, x,
+			fmt.Sprintf("the body of %s %s was sent with Content-Type %q and Content-Encoding %q",
+				x.Method, x.Path, contentType, encoding))
 	}
 }
 
@@ -272,6 +274,7 @@ func (a *audit) watchOpenBody(body *openBody) {
 		At:        body.at,
 		Operation: op,
 		MeetingID: meetingID,
-		Text:      fmt.Sprintf("the response to %s %s was neither read to its end nor closed", body.req.Method, body.req.URL.Path),
+		Text: fmt.Sprintf("the response to %s %s was neither read to its end nor closed",
+			body.req.Method, body.req.URL.Path),
 	})
 }

@@ -257,7 +257,8 @@ func checkAPICode(f Fault) error {
 	case code == minutes.ErrRateLimited:
 		return fmt.Errorf("code: the API's 429 has no code, so there is no %q; use %s", code, kindRateLimit)
 	case engine.StatusOf(code) == 0:
-		return fmt.Errorf("code: the API has no code %q; for any other response there is the kind %q", code, kindRespond)
+		return fmt.Errorf("code: the API has no code %q; for any other response there is the kind %q",
+			code, kindRespond)
 	}
 	return nil
 }

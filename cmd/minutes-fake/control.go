@@ -99,13 +99,14 @@ func newControl(p *process) http.Handler {
 			p.inspector(w, r)
 			return
 		}
-		list := slices.AppendSeq([]string{"GET /", "GET /events", "GET /openapi.json", "GET /report"}, maps.Keys(endpoints))
+		list := []string{"GET /", "GET /events", "GET /openapi.json", "GET /report"}
+		list = slices.AppendSeq(list, maps.Keys(endpoints))
 		slices.Sort(list)
 		respond(w, object{"control_api_of": p.baseURL, "endpoints": list}, nil)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		message := fmt.Sprintf("the control API has no %s %s; GET /openapi.json describes it, and the service is at %s",
-			r.Method, r.URL.Path, p.baseURL)
+		message := fmt.Sprintf("the control API has no %s %s; ", r.Method, r.URL.Path) +
+			"GET /openapi.json describes it, and the service is at " + p.baseURL
 		respond(w, nil, &problem{http.StatusNotFound, message})
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -230,7 +230,8 @@ func checkHealth(ctx context.Context, address string) error {
 	}
 	defer resp.Body.Close()
 	if resp.Header.Get("Minutes-Fake") != "control" || resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("what answers at %s with status %d is not the control API of minutes-fake", address, resp.StatusCode)
+		return fmt.Errorf("what answers at %s with status %d is not the control API of minutes-fake",
+			address, resp.StatusCode)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -269,7 +270,7 @@ func TestControl_IsOnTheNextPort(t *testing.T) {
 // Without -print-env, the program says what a person needs.
 func TestRun_PrintsABanner(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // if there is no banner, nothing else ends it
 	defer cancel()
 	stdout, out := io.Pipe()
 	go func() {
