@@ -217,7 +217,7 @@ func TestFollow_OutlastsFailures(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				if test.of == minutes.OpMeetingsGet { // pages would be enough
-					srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsList, Nth: 12, Times: 8}, minutestest.Refuse(minutes.ErrInternal))
+					srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsList, Nth: 12, Times: 10}, minutestest.Refuse(minutes.ErrInternal))
 				}
 				srv.Inject(minutestest.Match{Operation: test.of, Nth: 2, Times: test.times}, test.fault)
 				others(t, srv, time.Minute, 5, func(c *minutes.Client, i int) { testkit.Uploaded(t, c, fmt.Sprint("meeting ", i)) })

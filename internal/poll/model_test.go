@@ -69,7 +69,7 @@ func (m *model) step() {
 
 func (m *model) join(w *watch) {
 	if !w.awaited {
-		w.patient = time.Duration(m.random(2)*m.random(600)) * time.Second
+		w.mayWait = time.Duration(m.random(2)*m.random(600)) * time.Second
 	}
 	m.plan.join(w, m.now, w.seen > 0 && m.now-w.seen < Interval, m.random(2) == 0)
 }
@@ -81,10 +81,8 @@ func (m *model) leave(w *watch) {
 	if m.plan.leave(w); m.awaited == 0 {
 		m.plan.stop()
 		for _, w := range m.getting { // as the Poller does
-			w.getting, w.free = false, m.now+Interval
-		}
-		for _, w := range m.watches {
-			w.held = false
+			w.state = due
+			w.notBefore = m.now + Interval
 		}
 		m.getting = nil
 	}
@@ -124,7 +122,7 @@ func (m *model) endGet(failure func() *Failure) {
 	}
 	w := m.getting[0]
 	m.getting = m.getting[1:]
-	m.plan.getEnded(w, m.now)
+	m.plan.getEnded(w)
 	switch f := failure(); {
 	case f == nil:
 		m.answered(w)
@@ -149,16 +147,16 @@ func (m *model) endPage(failure func() *Failure) {
 		return
 	}
 	var page []*watch
-	due := map[*watch]time.Duration{}
+	dues := map[*watch]time.Duration{}
 	for i := m.random(m.shows); i < m.shows && len(page) < perPage; i += 1 + m.random(4) {
 		w := m.watches[i]
 		page = append(page, w)
-		due[w] = w.due
+		dues[w] = w.dueAt
 	}
 	next := []string{"", "next"}[min(1, m.random(8))]
 	m.plan.pageRead(m.now, m.sentAt, page, m.random(3), next, m.random(9) == 0)
-	for w, before := range due {
-		m.demand(!w.awaited || w.due >= min(before, m.now+Interval), w, "is not put off by a page")
+	for w, before := range dues {
+		m.demand(!w.awaited || w.dueAt >= min(before, m.now+Interval), w, "is not put off by a page")
 	}
 }
 
@@ -181,19 +179,19 @@ func (m *model) check() {
 		if w.awaited {
 			awaited++
 		}
-		m.demand((w.place > 0) == (w.awaited && !w.getting), w, "is in the heap, or not, by mistake")
+		m.demand((w.place > 0) == (w.awaited && w.state != underWay), w, "is in the heap, or not, by mistake")
 		if w.place == 0 {
 			continue
 		}
-		if w.held {
+		if w.state == expected {
 			held++
 		}
-		m.demand(m.due[w.place-1] == w, w, "has a wrong place")
-		m.demand(w.held == (w.due == never), w, "is due, or not, by mistake")
-		m.demand(!w.held || m.sweep != nil || m.sweepAt() < never, w, "waits for no sweep")
-		m.demand(w.due >= w.free, w, "is due too early")
+		m.demand(m.queue[w.place-1] == w, w, "has a wrong place")
+		m.demand((w.state == expected) == (w.dueAt == never), w, "is due, or not, by mistake")
+		m.demand(w.state != expected || m.sweep != nil || m.sweepAt(m.now) < never, w, "waits for no sweep")
+		m.demand(w.dueAt >= w.notBefore, w, "is due too early")
 	}
-	m.demand(held == m.held && awaited == m.awaited && len(m.getting) == m.polling, nil, "counters are wrong")
+	m.demand(held == m.expected && awaited == m.awaited && len(m.getting) == m.polling, nil, "counters are wrong")
 }
 
 func (m *model) demand(holds bool, w *watch, text string) {

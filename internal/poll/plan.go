@@ -7,124 +7,197 @@ import (
 )
 
 const (
-	Interval  = 30*time.Second + time.Millisecond/2 // between two GETs of a meeting; the rest is for inexact clocks
-	MaxAsked  = 5 * time.Minute                     // the longest max-age or Retry-After that is obeyed
-	Hopeless  = 10 * time.Minute                    // of failures that may pass, and of nothing else, end a wait
-	maxPause  = 30 * time.Second                    // the longest pause in an outage
-	steady    = 330                                 // so many requests fit into one interval; more make cycles longer
-	leastPace = 8                                   // requests a second that are always allowed
-	maxPolls  = 32                                  // GETs under way at a time
-	several   = 3                                   // failures in a row that are more than an accident
-	never     = time.Duration(math.MaxInt64 / 2)
+	// Interval is the time between two GETs of a meeting. The half millisecond is for inexact clocks.
+	Interval = 30*time.Second + time.Millisecond/2
+	// MaxAsked is the longest max-age or Retry-After that is obeyed.
+	MaxAsked = 5 * time.Minute
+	// Hopeless is how long a wait lasts without a good response, if its failures are Foreign.
+	Hopeless = 10 * time.Minute
+	// maxPhase is the longest phase of a Poller.
+	maxPhase = 9 * time.Second
+	// stuckAfter is how long a meeting with audio stays unchanged until it may be polled rarely.
+	stuckAfter = 6 * time.Hour
+	// maxPause is the longest pause in an outage.
+	maxPause = 30 * time.Second
+	// outage is how many failures in a row are more than an accident.
+	outage = 3
+	// perInterval is how many requests fit into one interval. If more are due, cycles get longer.
+	perInterval = 330
+	// leastPace is how many requests a second are always allowed.
+	leastPace = 8
+	// maxPolls is how many GETs may be under way at a time.
+	maxPolls = 32
+
+	never = time.Duration(math.MaxInt64 / 2)
 )
 
-// plan decides which request comes next. It has no clock, lock, goroutine or network, so a test can drive it through
-// any history. All times are the Poller's.
-//
-// Each awaited meeting is due for a GET at one time. A response about it alone puts that time off by a cycle. A list page
-// that shows it puts it off until a sweep of the list has ended without showing it (window.go). Nothing else does.
+// plan decides which request comes next. It has no clock, lock, goroutine or network, so a test can drive it through any
+// history. All its times are those of the Poller's clock, which is never 0.
 type plan struct {
-	due     dueHeap // every awaited meeting whose GET is not under way
-	held    int     // so many of these have no GET, because sweeps show them
+	// queue holds every awaited meeting unless its GET is under way.
+	queue queue
+	// expected is how many of these are in the state expected.
+	expected int
+	// awaited is how many meetings somebody waits for.
 	awaited int
-	polling int // GETs under way
+	// polling is how many GETs are under way.
+	polling int
 	window
 
-	slot    time.Duration // no request before this time, to keep the pace,
-	until   time.Duration // or before this one, because requests fail
-	lastGet bool          // the last request was a GET
-	streak  int           // failures in a row; a rejection is none
+	// phase makes each of the first two cycles longer, so that Clients that begin together do not stay in step.
+	phase time.Duration
+	// inPhase is when these cycles are over.
+	inPhase time.Duration
+	// pacedUntil is the earliest time of the next request that keeps the pace.
+	pacedUntil time.Duration
+	// pausedUntil is the end of a pause in an outage.
+	pausedUntil time.Duration
+	// lastGET means that the last request was a GET, and not a page.
+	lastGET bool
+	// failures is how many requests have failed in a row. A 429 or a rejection does not count as a failure.
+	failures int
 }
 
 // watch is what the plan knows of one meeting.
 type watch struct {
-	id      string
-	free    time.Duration // no GET before this time
-	due     time.Duration // when its GET is due; never if held
-	seen    time.Duration // when a response last showed it; 0 for a newcomer
-	patient time.Duration // so long it may wait for its next GET, because it has no audio yet
-	urgent  int64         // it needs a GET with a higher number, which no page replaces; 0 if it does not
-	passing time.Duration // when its first failure that may pass came, since it was seen; 0 if none
-	failed  int           // its failures in a row
-	place   int32         // in the heap, plus 1; 0 if not there
+	id string
+	// awaited means that somebody waits for the meeting. Otherwise its state has no effect.
 	awaited bool
-	getting bool // its GET is under way
-	held    bool // the next sweep probably shows it
+	state   state
+	// dueAt is when the next GET is due. It is never if the state is expected.
+	dueAt time.Duration
+	// notBefore is the earliest time of the next GET, even if somebody asks for it.
+	notBefore time.Duration
+	// seen is when a response last showed the meeting.
+	seen time.Duration
+	// mayWait is how long the next GET may be put off, because the meeting changes rarely. It is mostly 0.
+	mayWait time.Duration
+	// asked is not 0 if somebody has asked for a GET that no page can replace: one with this number or a higher one.
+	asked int64
+	// foreignSince is when its first Foreign failure came since a response last showed the meeting. It is 0 if none came.
+	foreignSince time.Duration
+	// failures is how many GETs of the meeting have failed in a row.
+	failures int
+	// sought is the latest sweep that should show the meeting and has not done so.
+	sought *sweep
+	// place is the place in the queue, plus 1. It is 0 if the meeting is not there.
+	place int32
 }
 
-// take takes a watch out of the heap. Each change of a watch is between take and put, so that order and counter are right.
-func (p *plan) take(w *watch) {
-	if w.place > 0 {
-		heap.Remove(&p.due, int(w.place-1))
-		if w.held {
-			p.held--
-		}
+// state says what an awaited meeting waits for.
+type state int8
+
+const (
+	// newcomer: somebody has begun to wait and has seen no status yet. The GET comes before those of all other meetings.
+	newcomer state = iota
+	// due: the GET has a time, which may have come.
+	due
+	// underWay: the GET is under way.
+	underWay
+	// expected: no GET is planned, because the next sweep should show the meeting on a page.
+	expected
+)
+
+// enter puts a meeting into a state.
+func (p *plan) enter(w *watch, s state) {
+	if w.awaited && w.state == expected {
+		p.expected--
+	}
+	w.state = s
+	if w.awaited && s == expected {
+		p.expected++
 	}
 }
 
-// put puts a watch into the heap, if that is its place.
-func (p *plan) put(w *watch, due time.Duration) {
-	w.due = due
-	if w.awaited && !w.getting {
-		heap.Push(&p.due, w)
-		if w.held {
-			p.held++
-		}
-	}
-}
-
-// dueAt returns when a watch is due, if its last GET has not failed. Newcomers precede all that waits already, because
-// somebody has just begun to wait, while the others have a status at least. So do those that need a GET.
-func (p *plan) dueAt(w *watch, now time.Duration) time.Duration {
+// schedule sets when the GET of a meeting is due, and puts the meeting into the queue if it belongs there.
+func (p *plan) schedule(w *watch, dueAt time.Duration) {
+	w.dueAt = dueAt
 	switch {
-	case w.held:
+	case w.place > 0:
+		heap.Fix(&p.queue, int(w.place-1))
+	case w.awaited && w.state != underWay:
+		heap.Push(&p.queue, w)
+	}
+}
+
+// unschedule takes a meeting out of the queue.
+func (p *plan) unschedule(w *watch) {
+	if w.place > 0 {
+		heap.Remove(&p.queue, int(w.place-1))
+	}
+}
+
+// nextGET returns when the GET of a meeting is due. Newcomers come first, and so do meetings that somebody has asked for.
+func (p *plan) nextGET(w *watch, now time.Duration) time.Duration {
+	switch {
+	case w.state == expected:
 		return never
-	case w.seen == 0 || w.urgent > 0:
-		return max(w.free, now-p.cycle())
+	case w.state == newcomer || w.asked > 0:
+		return max(w.notBefore, now-p.cycle(now))
 	}
-	return max(w.free, w.seen+max(p.cycle(), w.patient))
+	return max(w.notBefore, w.seen+max(p.cycle(now), w.mayWait))
 }
 
-// join adds a wait for a meeting. known means that the last snapshot of the meeting is good enough to begin with.
-func (p *plan) join(w *watch, now time.Duration, known, patient bool) {
-	p.take(w)
-	if !w.awaited {
-		w.awaited = true
-		p.awaited++
-		w.held = w.held && known
-		if !known {
-			w.seen = 0
-			p.joined++
-		}
+// requests returns how many requests a cycle takes, apart from the pages beyond the window.
+func (p *plan) requests() int { return len(p.queue) - p.expected + p.polling + p.depth }
+
+// cycle returns the time in which every meeting should be seen once.
+func (p *plan) cycle(now time.Duration) time.Duration {
+	cycle := cycleOf(p.requests())
+	if now < p.inPhase {
+		cycle += p.phase
 	}
-	if !patient {
-		w.patient = 0
-	}
-	p.put(w, p.dueAt(w, now))
+	return cycle
 }
 
-// leave removes a meeting that nobody awaits any more.
-func (p *plan) leave(w *watch) {
-	p.take(w)
-	w.awaited, w.failed, w.passing = false, 0, 0
-	p.awaited--
+// cycleOf returns the length of a cycle with this many requests. Beyond perInterval, twice the requests make it √2 times
+// longer, and the pace √2 times higher: so neither the delay nor the load grows as fast as the number of meetings.
+func cycleOf(requests int) time.Duration {
+	return time.Duration(float64(Interval) * math.Sqrt(max(1, float64(requests)/perInterval)))
 }
 
-// stop forgets the requests under way and the window, because nobody waits any more.
+// start begins the first cycle after a time in which nobody waited.
+func (p *plan) start(now time.Duration) { p.inPhase = now + 2*(Interval+p.phase) }
+
+// stop forgets the window and the GETs under way, because nobody waits any more.
 func (p *plan) stop() {
 	p.polling = 0
 	p.window = window{began: -never}
 }
 
-// requests returns how many requests a cycle takes, apart from the pages beyond the window.
-func (p *plan) requests() int { return len(p.due) - p.held + p.polling + p.depth }
+// join adds a wait for a meeting. fresh means that the last snapshot of the meeting is good enough to begin with. rarely
+// means that the wait allows the meeting to be polled rarely.
+func (p *plan) join(w *watch, now time.Duration, fresh, rarely bool) {
+	if !rarely {
+		w.mayWait = 0
+	}
+	if !w.awaited {
+		p.awaited++
+		w.awaited = true
+		if w.state == expected {
+			p.expected++
+		}
+		if !fresh {
+			p.seek(w)
+			if w.state != underWay {
+				p.enter(w, newcomer)
+			}
+		}
+	}
+	p.schedule(w, p.nextGET(w, now))
+}
 
-// cycle returns the time in which every meeting is seen once. Beyond steady, twice the requests make it √2 times longer, and
-// the pace √2 times higher: so neither the delay nor the load grows as fast as the number of meetings.
-func (p *plan) cycle() time.Duration { return cycleOf(p.requests()) }
-
-func cycleOf(requests int) time.Duration {
-	return time.Duration(float64(Interval) * math.Sqrt(max(1, float64(requests)/steady)))
+// leave removes a meeting that nobody awaits any more.
+func (p *plan) leave(w *watch) {
+	p.unschedule(w)
+	if w.state != underWay {
+		p.enter(w, due)
+	}
+	w.awaited = false
+	w.failures = 0
+	w.foreignSince = 0
+	p.awaited--
+	p.shown(w)
 }
 
 // decision is the request to make now: a GET, a page, or neither.
@@ -136,129 +209,122 @@ type decision struct {
 }
 
 // decide decides which request to make now. If a page and a GET are due they alternate, so that neither keeps the other
-// from being made. After a failure, one request at a time finds out whether things work again.
+// from being made. After a failure, one request at a time finds out whether requests work again.
 func (p *plan) decide(now time.Duration) decision {
 	busy := p.polling > 0 || p.reading
-	if p.awaited == 0 && !p.followed || p.polling >= maxPolls || p.streak > 0 && busy {
+	if p.awaited == 0 && !p.sweepAlways || p.polling >= maxPolls || p.failures > 0 && busy {
 		return decision{wake: never}
 	}
-	pageAt, getAt := p.nextPage(now), never
-	if len(p.due) > 0 {
-		getAt = p.due[0].due
+	pageAt := p.nextPage(now)
+	getAt := never
+	if len(p.queue) > 0 {
+		getAt = p.queue[0].dueAt
 	}
-	if at := max(p.slot, p.until, min(pageAt, getAt)); at > now {
+	at := max(p.pacedUntil, p.pausedUntil, min(pageAt, getAt))
+	if at > now {
 		return decision{wake: at}
 	}
-	p.slot = now + time.Duration(float64(time.Second)/max(leastPace, float64(p.requests())/p.cycle().Seconds()))
-	p.lastGet = pageAt > now || getAt <= now && !p.lastGet
-	if !p.lastGet {
+	pace := max(leastPace, float64(p.requests())/p.cycle(now).Seconds())
+	p.pacedUntil = now + time.Duration(float64(time.Second)/pace)
+	p.lastGET = pageAt > now || getAt <= now && !p.lastGET
+	if !p.lastGET {
 		p.reading = true
 		return decision{page: true, cursor: p.sweep.cursor}
 	}
-	w := p.due[0]
-	p.take(w)
-	w.getting = true
+	w := p.queue[0]
+	p.unschedule(w)
+	p.enter(w, underWay)
 	p.polling++
-	p.joined = max(0, p.joined-1)
 	return decision{get: w}
 }
 
-// got records a good response about one meeting alone, to a GET of the plan or to a call of the user, which has a number.
-func (p *plan) got(w *watch, now time.Duration, number int64, maxAge time.Duration) {
-	p.take(w)
-	p.streak = 0
-	w.free = max(w.free, now+min(max(Interval, maxAge), MaxAsked))
-	if number >= w.urgent {
-		w.urgent = 0
-	}
-	w.seen, w.failed, w.passing = now, 0, 0
-	p.put(w, p.dueAt(w, now))
-}
-
-// ask makes a GET of a meeting necessary that no page replaces. atOnce means even within its interval. The GET
-// must have a higher number.
+// ask makes a GET of a meeting necessary that no page replaces, with this number or a higher one. atOnce means even within
+// the interval.
 func (p *plan) ask(w *watch, now time.Duration, number int64, atOnce bool) {
-	p.take(w)
-	if w.held = false; atOnce {
-		w.free = now
+	if w.state == expected {
+		p.enter(w, due)
 	}
-	if w.urgent == 0 || atOnce {
-		w.urgent = number
+	if atOnce {
+		w.notBefore = now
 	}
-	p.put(w, p.dueAt(w, now))
+	if w.asked == 0 || atOnce {
+		w.asked = number
+	}
+	p.schedule(w, p.nextGET(w, now))
 }
 
-// getEnded records that a GET has ended, whatever its outcome.
-func (p *plan) getEnded(w *watch, now time.Duration) {
+// works ends an outage, because there was a good response.
+func (p *plan) works() {
+	p.failures = 0
+	p.pausedUntil = 0
+}
+
+// got records a good response about one meeting alone, to a request with this number: to a GET, after getEnded, or to the
+// user's own request.
+func (p *plan) got(w *watch, now time.Duration, number int64, maxAge time.Duration) {
+	p.works()
+	w.notBefore = max(w.notBefore, now+min(max(Interval, maxAge), MaxAsked))
+	if number >= w.asked {
+		w.asked = 0
+	}
+	p.saw(w, now)
+	if w.state != underWay {
+		p.enter(w, due)
+	}
+	p.schedule(w, p.nextGET(w, now))
+}
+
+// saw records that a good response showed a meeting.
+func (p *plan) saw(w *watch, now time.Duration) {
+	w.seen = now
+	w.failures = 0
+	w.foreignSince = 0
+}
+
+// getEnded records that a GET has ended, whatever its outcome. What was due keeps its place before what is due later.
+func (p *plan) getEnded(w *watch) {
 	p.polling--
-	w.getting = false
-	p.put(w, p.dueAt(w, now))
+	p.enter(w, due)
+	p.schedule(w, w.dueAt)
 }
 
-// getFailed records the failure of a GET, after getEnded. It ends the wait if the service rejects the request, or if failures
-// that are not transient have lasted too long, without a good response about the meeting.
+// getFailed records the failure of a GET, after getEnded. It ends the wait if the service rejects the request, or if Foreign
+// failures have lasted too long.
 func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
-	delay := Interval << min(w.failed, 4) // longer each time, so that one bad meeting takes nothing from the others
 	switch f.Kind {
 	case RateLimited: // the service has not looked at the request, so it stays due
-		if p.limited { // not only the list is limited, so pages need not wait
-			p.fails, p.retryAt = 0, 0
+		if p.listLimited { // not only the list is limited, so pages need not wait
+			p.pageFailures = 0
+			p.retryAt = 0
 		}
 		return false
-	case Rejected: // an answer about the meeting, which counts as a poll
-		p.streak, w.free = 0, max(w.free, now+Interval)
+	case Rejected: // the service works, and its answer counts as a poll
+		p.works()
+		w.notBefore = max(w.notBefore, now+Interval)
 		return true
 	case Transient:
 		p.failed(now, f.RetryAfter)
-	default: // no outage: it may be about this meeting only, so each finds out for itself
-		delay = min(delay, 2*time.Minute)
-		if w.passing == 0 {
-			w.passing = now
+	default: // not an outage: it may concern only this meeting, so it does not slow the others down
+		if w.foreignSince == 0 {
+			w.foreignSince = now
 		}
-		ends = now-w.passing >= Hopeless
+		ends = now-w.foreignSince >= Hopeless
 	}
-	p.take(w)
-	w.failed++
-	w.held = false
-	w.free = now + max(Interval, min(f.RetryAfter, MaxAsked))
-	p.put(w, max(w.free, now+min(delay, MaxAsked)))
+	w.failures++
+	w.notBefore = max(w.notBefore, now+max(Interval, min(f.RetryAfter, MaxAsked)))
+	p.schedule(w, w.notBefore)
 	return ends
 }
 
 // failed records the failure of a request. Several in a row are an outage: then requests pause, longer after each failure.
 func (p *plan) failed(now, retryAfter time.Duration) {
-	if p.streak++; p.streak >= several {
-		p.until = now + max(backoff(p.streak-several, maxPause), min(retryAfter, MaxAsked))
+	p.failures++
+	if p.failures >= outage {
+		p.pausedUntil = now + max(backoff(p.failures-outage, maxPause), min(retryAfter, MaxAsked))
 	}
 }
 
 // backoff doubles from a second on with each failure.
 func backoff(failures int, most time.Duration) time.Duration {
 	return min(time.Second<<min(failures, 10), most)
-}
-
-// dueHeap orders watches by the time at which they are due.
-type dueHeap []*watch
-
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
-
-func (h dueHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = int32(i+1), int32(j+1)
-}
-
-// Push is for container/heap.
-func (h *dueHeap) Push(x any) {
-	*h = append(*h, x.(*watch))
-	(*h)[len(*h)-1].place = int32(len(*h))
-}
-
-// Pop is for container/heap.
-func (h *dueHeap) Pop() any {
-	last := len(*h) - 1
-	w := (*h)[last]
-	(*h)[last], *h = nil, (*h)[:last]
-	w.place = 0
-	return w
 }

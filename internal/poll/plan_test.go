@@ -8,49 +8,83 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// planAt returns a plan at a minute, with so many meetings awaited since then.
+const now = time.Minute
+
+// planAt returns a plan at now, with newcomers that somebody awaits since then.
 func planAt(newcomers int) (*plan, []*watch) {
 	p := &plan{}
 	p.stop()
 	var all []*watch
 	for i := range newcomers {
 		all = append(all, &watch{id: fmt.Sprint(i)})
-		p.join(all[i], time.Minute, false, false)
+		p.join(all[i], now, false, false)
 	}
 	return p, all
 }
 
-// polled lets each of the meetings have a good response at a minute.
+// polled lets each of the meetings have a good response at now.
 func polled(p *plan, all []*watch) {
 	for _, w := range all {
-		p.got(w, time.Minute, 1, 0)
+		p.got(w, now, 1, 0)
 	}
 }
 
-// page lets a sweep begin, and read one page that shows the meetings.
-func page(t *testing.T, p *plan, now time.Duration, next string, shown ...*watch) {
+// getFails lets a GET of each of the meetings fail at now.
+func getFails(p *plan, kind Kind, all ...*watch) {
+	for _, w := range all {
+		getEnds(p, w)
+		p.getFailed(w, now, &Failure{Kind: kind})
+	}
+}
+
+// getEnds lets a GET of a meeting end.
+func getEnds(p *plan, w *watch) {
+	p.unschedule(w)
+	p.enter(w, underWay)
+	p.polling++
+	p.getEnded(w)
+}
+
+// pageBegins lets a sweep begin or go on, until it reads a page.
+func pageBegins(t *testing.T, p *plan, at time.Duration) {
 	t.Helper()
 	for {
-		do := p.decide(max(now, p.slot))
-		if do.page {
-			break
+		next := p.decide(max(at, p.pacedUntil))
+		if next.page {
+			return
 		}
-		require.NotNil(t, do.get, "a sweep begins")
-		p.getEnded(do.get, now)
+		require.NotNil(t, next.get, "a sweep begins")
+		p.getEnded(next.get)
+		p.got(next.get, at, 1, 0)
 	}
-	p.pageRead(now, now, shown, 0, next, false)
+}
+
+// page lets a sweep read one page, an interval after now, which shows the meetings.
+func page(t *testing.T, p *plan, next string, shown ...*watch) {
+	t.Helper()
+	const at = now + Interval
+	pageBegins(t, p, at)
+	p.pageRead(at, at, shown, 0, next, false)
+}
+
+func dueAt(_ *plan, w []*watch) any          { return w[0].dueAt }
+func sweeping(p *plan, _ []*watch) any       { return p.sweep != nil }
+func depth(p *plan, _ []*watch) any          { return p.depth }
+func pausedUntil(p *plan, _ []*watch) any    { return p.pausedUntil }
+func retryAt(p *plan, _ []*watch) any        { return p.retryAt }
+func cycleInSeconds(p *plan, _ []*watch) any { return int(p.cycle(now).Seconds()) }
+func stateOfFirst(_ *plan, w []*watch) any   { return w[0].state }
+func sweepBeginsAt(p *plan, _ []*watch) any  { return p.sweepAt(now) }
+
+// pagesFail lets the next page fail this many times, an interval after now.
+func pagesFail(p *plan, kind Kind, times int) {
+	for range times {
+		p.pageFailed(now+Interval, &Failure{Kind: kind})
+	}
 }
 
 func TestPlan_DecidesByItsRules(t *testing.T) {
 	t.Parallel()
-	const now = time.Minute
-	gets := func(p *plan, w *watch, f *Failure) {
-		p.take(w)
-		w.getting = true
-		p.polling++
-		p.getEnded(w, now)
-		p.getFailed(w, now, f)
-	}
 	for _, c := range []struct {
 		name string
 		n    int
@@ -58,88 +92,169 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		want func(p *plan, w []*watch) any
 		is   any
 	}{
-		{"a newcomer is due before all others", 1, nil, due, now - Interval},
-		{"a poll puts a meeting off by an interval", 1, func(_ *testing.T, p *plan, w []*watch) { polled(p, w) }, due, now + Interval},
-		{"max-age puts it off further", 1, func(_ *testing.T, p *plan, w []*watch) { p.got(w[0], now, 1, time.Minute) }, due, now + time.Minute},
-		{"but five minutes at most", 1, func(_ *testing.T, p *plan, w []*watch) { p.got(w[0], now, 1, time.Hour) }, due, now + MaxAsked},
-		{"twice the requests make the cycle √2 longer", 2 * steady, nil,
-			func(p *plan, _ []*watch) any { return p.cycle() / time.Second }, time.Duration(42)},
-		{"a failed GET comes later", 1, func(_ *testing.T, p *plan, w []*watch) {
-			gets(p, w[0], &Failure{Kind: Transient})
-			gets(p, w[0], &Failure{Kind: Transient})
-		}, due, now + 2*Interval},
-		{"a GET with a 429 stays due", 1, func(_ *testing.T, p *plan, w []*watch) { gets(p, w[0], &Failure{}) }, due, now - Interval},
-		{"the third failure in a row is an outage", 3, func(_ *testing.T, p *plan, w []*watch) {
-			for _, w := range w {
-				gets(p, w, &Failure{Kind: Transient})
+		// When a GET is due.
+		{"a newcomer is due before all others", 1, nil, dueAt, now - Interval},
+		{"a poll puts a meeting off by an interval", 1, func(_ *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+		}, dueAt, now + Interval},
+		{"max-age puts it off further", 1, func(_ *testing.T, p *plan, w []*watch) {
+			p.got(w[0], now, 1, time.Minute)
+		}, dueAt, now + time.Minute},
+		{"but five minutes at most", 1, func(_ *testing.T, p *plan, w []*watch) {
+			p.got(w[0], now, 1, time.Hour)
+		}, dueAt, now + MaxAsked},
+		{"330 requests fit into a cycle", 330, nil, cycleInSeconds, 30},
+		{"twice the requests make the cycle √2 longer", 660, nil, cycleInSeconds, 42},
+		{"a failed GET comes again after an interval, however often it has failed", 1, func(_ *testing.T, p *plan, w []*watch) {
+			for range 10 {
+				getFails(p, Transient, w[0])
 			}
-		}, func(p *plan, _ []*watch) any { return p.until }, now + time.Second},
+		}, dueAt, now + Interval},
+		{"a GET with a 429 stays due", 1, func(_ *testing.T, p *plan, w []*watch) {
+			getFails(p, RateLimited, w[0])
+		}, dueAt, now - Interval},
+		{"and keeps its place before what falls due later", 1, func(_ *testing.T, p *plan, w []*watch) {
+			next := p.decide(now)
+			p.getEnded(next.get)
+			p.getFailed(next.get, now+time.Minute, &Failure{Kind: RateLimited})
+		}, dueAt, now - Interval},
+		{"a page puts off no GET that somebody asked for", 1, func(_ *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			p.ask(w[0], now, 2, false)
+			p.onPage(w[0], now, true)
+		}, dueAt, now + Interval},
+
+		// Outages.
+		{"the third failure in a row is an outage", 3, func(_ *testing.T, p *plan, w []*watch) {
+			getFails(p, Transient, w...)
+		}, pausedUntil, now + time.Second},
+		{"a pause lasts half a minute at most", 3, func(_ *testing.T, p *plan, w []*watch) {
+			for range 100 {
+				getFails(p, Transient, w...)
+			}
+		}, pausedUntil, now + 30*time.Second},
+		{"pages alone can be an outage", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			pageBegins(t, p, now+Interval)
+			pagesFail(p, Transient, 3)
+		}, pausedUntil, now + Interval + time.Second},
 		{"two failures after a good response are none", 2, func(_ *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			gets(p, w[0], &Failure{Kind: Transient})
-			gets(p, w[1], &Failure{Kind: Transient})
-		}, func(p *plan, _ []*watch) any { return p.until }, time.Duration(0)},
+			getFails(p, Transient, w...)
+		}, pausedUntil, time.Duration(0)},
 		{"a page between them ends the row", few, func(t *testing.T, p *plan, w []*watch) {
-			gets(p, w[0], &Failure{Kind: Transient})
-			gets(p, w[1], &Failure{Kind: Transient})
-			page(t, p, now+Interval, "")
-			gets(p, w[2], &Failure{Kind: Transient})
-		}, func(p *plan, _ []*watch) any { return p.until }, time.Duration(0)},
-		{"failures that may pass are none", 3, func(_ *testing.T, p *plan, w []*watch) {
-			for _, w := range w {
-				gets(p, w, &Failure{Kind: Foreign})
-			}
-		}, func(p *plan, _ []*watch) any { return p.until }, time.Duration(0)},
-		{"few waits are not worth a page", few - 1, nil, func(p *plan, _ []*watch) any { return p.sweepAt() }, never},
+			getFails(p, Transient, w[0], w[1])
+			page(t, p, "")
+			getFails(p, Transient, w[2])
+		}, pausedUntil, time.Duration(0)},
+		{"a good response ends an outage", 3, func(_ *testing.T, p *plan, w []*watch) {
+			getFails(p, Transient, w...)
+			polled(p, w)
+		}, pausedUntil, time.Duration(0)},
+		{"foreign failures are none", 3, func(_ *testing.T, p *plan, w []*watch) {
+			getFails(p, Foreign, w...)
+		}, pausedUntil, time.Duration(0)},
+
+		// The window.
+		{"few waits are not worth a page", few - 1, nil, sweepBeginsAt, never},
 		{"a page of the window puts off the GETs of what it shows", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+Interval, "next", w[:2]...)
-		}, due, never},
-		{"a page that saves one GET holds nothing", few, func(t *testing.T, p *plan, w []*watch) {
+			page(t, p, "next", w[:2]...)
+		}, dueAt, never},
+		{"a page that saves one GET does not pay", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+Interval, "next", w[0])
-		}, due, now + 2*Interval},
-		{"a sweep ends two pages beyond the last one that paid", few, func(t *testing.T, p *plan, w []*watch) {
+			page(t, p, "next", w[0])
+		}, dueAt, now + 2*Interval},
+		{"unless a Discovery needs it anyway", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+Interval, "2", w[:2]...)
-			page(t, p, now+Interval, "3")
-			page(t, p, now+Interval, "4")
+			p.sweepAlways = true
+			page(t, p, "next", w[0])
+		}, dueAt, never},
+		{"pages that show nothing pay with the next one", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			p.depth = 5
+			page(t, p, "2")
+			page(t, p, "3")
+			page(t, p, "", w[:4]...)
+		}, depth, 3},
+		{"if that saves more GETs than they cost", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			p.depth = 5
+			page(t, p, "2")
+			page(t, p, "3")
+			page(t, p, "", w[:3]...)
+		}, depth, 0},
+		{"a sweep looks a page further for eight missing meetings", 16, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			page(t, p, "2")
+			page(t, p, "3")
 		}, sweeping, false},
-		{"and not before", few, func(t *testing.T, p *plan, w []*watch) {
+		{"and not less", 16, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+Interval, "2", w[:2]...)
-			page(t, p, now+Interval, "3")
+			page(t, p, "2")
 		}, sweeping, true},
-		{"unless it has shown every meeting", few, func(t *testing.T, p *plan, w []*watch) {
+		{"but not for those that have left", 16, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+Interval, "2", w...)
+			pageBegins(t, p, now+Interval)
+			p.leave(w[15])
+			p.pageRead(now+Interval, now+Interval, nil, 0, "2", false)
 		}, sweeping, false},
+		{"nor for those that are polled rarely", 16, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			w[15].mayWait = time.Hour
+			page(t, p, "2")
+		}, sweeping, false},
+		{"what a sweep does not show falls due when it ends", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			page(t, p, "", w...)
+			pageBegins(t, p, now+3*Interval)
+			p.pageRead(now+3*Interval, now+3*Interval, w[1:], 0, "", false)
+		}, stateOfFirst, due},
+		{"a sweep that takes longer than GETs ends", 40, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			pageBegins(t, p, now+Interval)
+			p.pageRead(now+2*Interval, now+Interval, w[:3], 0, "2", false)
+		}, sweeping, false},
+		{"one that does not goes on", 40, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			pageBegins(t, p, now+Interval)
+			p.pageRead(now+Interval+Interval/2, now+Interval, w[:3], 0, "2", false)
+		}, sweeping, true},
+		{"no meeting waits for a slow sweep that a Discovery needs", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			pageBegins(t, p, now+Interval)
+			p.pageRead(now+2*Interval, now+Interval, w, 0, "2", true)
+		}, stateOfFirst, due},
+
+		// Pages that fail.
 		{"eight 429s end a sweep", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+Interval, "2", w[:2]...)
-			for range giveUp {
-				p.pageFailed(now, &Failure{Kind: RateLimited})
-			}
+			page(t, p, "2", w[:2]...)
+			pagesFail(p, RateLimited, giveUp)
 		}, sweeping, false},
-		{"seven do not", few, func(t *testing.T, p *plan, w []*watch) {
+		{"seven do not", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+Interval, "2", w[:2]...)
-			for range giveUp - 1 {
-				p.pageFailed(now, &Failure{Kind: RateLimited})
-			}
+			page(t, p, "2", w[:2]...)
+			pagesFail(p, RateLimited, giveUp-1)
 		}, sweeping, true},
 		{"a GET with a 429 shows that not only the list is limited", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+Interval, "2", w[:2]...)
-			for range giveUp {
-				p.pageFailed(now, &Failure{Kind: RateLimited})
-			}
-			gets(p, w[0], &Failure{Kind: RateLimited})
-		}, func(p *plan, _ []*watch) any { return p.retryAt }, time.Duration(0)},
-		{"a rejected cursor ends a sweep", few, func(t *testing.T, p *plan, w []*watch) {
+			page(t, p, "2", w[:2]...)
+			pagesFail(p, RateLimited, giveUp)
+			getFails(p, RateLimited, w[0])
+		}, retryAt, time.Duration(0)},
+		{"a list that fails is asked again within half a minute", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			page(t, p, now+Interval, "2", w[:2]...)
-			p.pageFailed(now, &Failure{Kind: Rejected})
+			pageBegins(t, p, now+Interval)
+			for range 20 {
+				p.sweep = new(sweep)
+				pagesFail(p, Transient, 1)
+			}
+		}, retryAt, now + Interval + 30*time.Second},
+		{"a rejected cursor ends a sweep", 40, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			page(t, p, "2", w[:2]...)
+			pagesFail(p, Rejected, 1)
 		}, sweeping, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -153,6 +268,3 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		})
 	}
 }
-
-func due(_ *plan, w []*watch) any      { return w[0].due }
-func sweeping(p *plan, _ []*watch) any { return p.sweep != nil }

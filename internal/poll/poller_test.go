@@ -87,7 +87,7 @@ func TestPoller_EndsWaitsByTheKindOfAFailure(t *testing.T) {
 	}{
 		{"a lost connection never ends a wait", Transient, [2]time.Duration{}},
 		{"a 429 never ends a wait", RateLimited, [2]time.Duration{}},
-		{"a failure that may pass ends it after ten minutes", Foreign, [2]time.Duration{10 * time.Minute, 13 * time.Minute}},
+		{"a foreign failure ends it after ten minutes", Foreign, [2]time.Duration{10 * time.Minute, 13 * time.Minute}},
 		{"a rejected request ends it at once", Rejected, [2]time.Duration{0, time.Second}},
 		{"a rejected key ends it at once", KeyRejected, [2]time.Duration{0, time.Second}},
 	} {
@@ -112,7 +112,7 @@ func TestPoller_EndsWaitsByTheKindOfAFailure(t *testing.T) {
 	}
 }
 
-func TestPoller_AGoodResponseForgetsFailuresThatMayPass(t *testing.T) {
+func TestPoller_AGoodResponseForgetsForeignFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{began: time.Now(), fails: func(at time.Duration) *Failure {
@@ -181,20 +181,42 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 	}
 }
 
-func TestPoller_DropsASnapshotOlderThanTheLast(t *testing.T) {
+func TestPoller_ShowsTheLatestSnapshot(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{began: time.Now()}
-		p := newPoller(s)
-		now := time.Now()
-		sent := p.Sending()
-		p.Record(Snapshot[int]{ID: "m", Meeting: 2, Updated: now}, sent)
-		p.Record(Snapshot[int]{ID: "m", Meeting: 1, Updated: now.Add(-time.Second)}, sent)
-		sub := p.Subscribe("m", false)
-		require.Equal(t, 2, (<-sub.C()).Snapshot.Meeting)
-		require.NoError(t, sub.Cancel())
-		require.Empty(t, s.gets, "the user's own poll is fresh")
-	})
+	type response struct {
+		request int // which was sent first, second, ...
+		page    bool
+		updated int // in minutes
+		meeting int // counts if it is the last one that is wanted
+	}
+	for _, c := range []struct {
+		name      string
+		responses []response
+		want      int
+	}{
+		{"the response to a later GET counts", []response{{1, false, 1, 1}, {2, false, 2, 2}}, 2},
+		{"even if it was updated earlier, because clocks differ", []response{{1, false, 9, 1}, {2, false, 2, 2}}, 2},
+		{"the response to an earlier GET does not", []response{{2, false, 1, 1}, {1, false, 2, 2}}, 1},
+		{"a page counts", []response{{1, false, 1, 1}, {2, true, 2, 2}}, 2},
+		{"even if nothing was updated", []response{{1, false, 1, 1}, {2, true, 1, 2}}, 2},
+		{"but not if the last GET shows a later update", []response{{1, false, 2, 1}, {2, true, 1, 2}}, 1},
+		{"whatever the last page shows", []response{{1, false, 2, 1}, {2, true, 9, 2}, {3, true, 3, 3}}, 3},
+		{"a page that was requested before the last GET does not", []response{{2, false, 1, 1}, {1, true, 2, 2}}, 1},
+		{"after a GET with an early clock, pages with it count", []response{{1, false, 9, 1}, {2, false, 2, 2}, {3, true, 3, 3}}, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPoller(&scripted{})
+			requests := []Sent{p.Sending(), p.Sending(), p.Sending()}
+			for _, r := range c.responses {
+				s := Snapshot[int]{ID: "m", Meeting: r.meeting, Updated: time.Unix(int64(r.updated)*60, 0)}
+				s.Page = r.page
+				s.Sent = requests[r.request-1]
+				p.publish(p.meeting("m"), s)
+			}
+			require.Equal(t, c.want, p.meeting("m").last.Meeting)
+		})
+	}
 }
 
 func TestPoller_ReportsTroubleOnce(t *testing.T) {

@@ -40,7 +40,11 @@ func newProcess(s *service, number int, alone bool) *process {
 	p := &process{service: s, number: number, throttle: rest.NewThrottle(limit)}
 	p.waiting = each{p}
 	if !alone {
-		p.waiting = core{newPoller(p)}
+		poller := newPoller(p)
+		if s.phases {
+			poller.plan.phase = time.Duration(s.fraction() * float64(maxPhase))
+		}
+		p.waiting = core{poller}
 	}
 	return p
 }
@@ -114,6 +118,9 @@ func (p *process) wait(ctx context.Context, m *simulated, patient bool) {
 			default:
 				p.received(m, u.Snapshot.Meeting)
 				if u.Snapshot.Final {
+					if p.fetches {
+						go p.call(ctx)
+					}
 					return
 				}
 			}
@@ -232,6 +239,12 @@ func (e each) Subscribe(id string, _ bool) subscription {
 
 func (w *eachWait) C() <-chan Update[int] { return w.updates }
 func (w *eachWait) Cancel() error         { w.cancel(); return nil }
+
+func (s *service) fraction() float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.random.Float64()
+}
 
 func (s *service) exponential() float64 {
 	s.mu.Lock()

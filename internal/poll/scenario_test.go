@@ -18,8 +18,12 @@ type scenario struct {
 	newcomers time.Duration // the interval between further such waits
 	processes int           // 0: one
 	apart     bool          // each process has a list of its own; otherwise their meetings lie side by side
+	phases    bool          // the pollers of the processes have phases; otherwise they stay in step
 	alone     bool          // the yardstick polls, instead of a Poller
 	lasts     time.Duration // 0: twenty minutes
+	ends      int64         // each wait ends at a random time in this many times lasts; 0: ten
+	fetches   bool          // after each wait, its process makes a call
+	after     time.Duration // requests before this time do not count
 
 	latency     time.Duration // of every request; 0: 50 ms
 	loss        float64       // the share of lost responses
@@ -40,6 +44,7 @@ type scenario struct {
 	audio    time.Duration // meetings get their audio so long after their creation
 	others   time.Duration // the interval between meetings without a wait that begin later
 	takes    time.Duration // from the creation of those to their end; 0: ten minutes
+	stuck    bool          // those that it waits for never change again
 	restarts int           // of the process that follows
 }
 
@@ -55,6 +60,9 @@ func (w scenario) withDefaults() scenario {
 	if w.size == 0 {
 		w.size = 50
 	}
+	if w.ends == 0 {
+		w.ends = 10
+	}
 	if w.takes == 0 {
 		w.takes = 10 * time.Minute
 	}
@@ -67,6 +75,7 @@ func run(w scenario) *measures {
 	time.Sleep(time.Duration(17) * time.Second) // into a minute, for the quota
 	s := &service{scenario: w, random: rand.New(rand.NewPCG(1, 7)), began: time.Now(), byID: map[string]*simulated{},
 		tokens: w.edge, filled: time.Now(), used: map[int64]int{}}
+	s.bySecond = make(map[int64]int)
 	s.late, s.unseen = make([][]time.Duration, w.processes), make([]time.Duration, w.processes)
 	s.found, s.done = map[string]int{}, map[string]int{}
 	ctx, cancel := context.WithTimeout(context.Background(), w.lasts)
@@ -93,8 +102,14 @@ func (s *service) populate() {
 	n := s.waits * s.oneIn
 	for i := range n + s.newer {
 		m := s.old(i%lists, n+s.newer-i)
-		if i%s.oneIn != 0 || i >= n {
+		switch {
+		case i%s.oneIn != 0 || i >= n:
 			m.since[final] = m.since[working] // it has ended before
+		case s.stuck:
+			m.since[changed] = s.began.Add(2 * s.lasts)
+			m.since[final] = m.since[changed]
+		case s.since > 0: // its audio came in the last hour
+			m.since[working] = latest(m.since[working], s.began.Add(-time.Duration(i%60)*time.Minute))
 		}
 	}
 }
@@ -123,18 +138,21 @@ func (s *service) beginWaits(ctx context.Context, processes []*process) {
 	if s.others > 0 {
 		go s.begin(ctx, nil, 1, s.others, s.others)
 	}
+	if s.after > 0 {
+		time.AfterFunc(s.after, s.forget)
+	}
 	if s.calling > 0 {
 		go processes[0].calls(ctx)
 	}
 }
 
-// old adds a meeting that was created some time ago. It changes once, and one in ten ends.
+// old adds a meeting that was created some time ago. It changes once.
 func (s *service) old(list, place int) *simulated {
 	created := s.began.Add(-time.Duration(place) * time.Second)
 	if s.since > 0 {
 		created = s.began.Add(-s.since + time.Duration(len(s.lists[list]))*(s.since/time.Duration(s.waits*s.oneIn)))
 	}
-	return s.add(list, created, s.began.Add(s.within(1)), s.began.Add(s.within(10)))
+	return s.add(list, created, s.began.Add(s.within(1)), s.began.Add(s.within(s.ends)))
 }
 
 // within is a random time in so many times the scenario's.

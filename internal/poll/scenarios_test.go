@@ -26,6 +26,7 @@ type bounds struct {
 	firstQ      float64       // another quantile than 0.95
 	user        time.Duration // p95 of the user's calls
 	spread      float64       // p99 of the slowest process, compared with the median
+	peak        float64       // the largest part of a cycle's requests in one second, after two cycles
 }
 
 // inHour reports whether a page is requested in the hour of the faults.
@@ -82,6 +83,14 @@ var scenarios = []struct {
 	{"newcomers beside 10,000", scenario{waits: 10_000, newcomers: 17 * second}, bounds{perMinute: 500, p99: 75 * second, first: second}, false},
 	{"a crowd of 500 beside 10,000", scenario{waits: 10_000, crowd: 500}, bounds{first: 20 * second, p99: 75 * second}, false},
 
+	// Windows that lie deep in the list, or do not pay.
+	{"10,000 under 5,000", scenario{waits: 10_000, newer: 5000}, bounds{perMinute: 700, p99: 45 * second}, false},
+	{"1,000 under 2,000", scenario{waits: 1000, newer: 2000}, bounds{perMinute: 150, p99: 45 * second}, false},
+	{"500 under 300", scenario{waits: 500, newer: 300}, bounds{perMinute: 60, p99: 35 * second}, false},
+	{"100 under 500", scenario{waits: 100, newer: 500}, bounds{perMinute: 40, p99: 35 * second}, true},
+	{"ten under 2,400, and growing", scenario{waits: 10, newer: 2400, others: 3 * second / 2}, bounds{perMinute: 30, p99: 35 * second}, true},
+	{"inserts beside 10,000 that end", scenario{waits: 10_000, others: 3 * second / 2, ends: 1}, bounds{perMinute: 500, p99: 35 * second}, false},
+
 	// Limits, and a user's own calls.
 	{"ten processes apart, 125 %", scenario{waits: 5000, processes: 10, apart: true, edge: share(1.25, 10), lasts: 40 * minute}, bounds{p99: 90 * second, unseen: 5 * minute, spread: 2}, false},
 	{"ten processes apart, 100 %", scenario{waits: 5000, processes: 10, apart: true, edge: share(1, 10), lasts: 40 * minute}, bounds{p99: 200 * second, unseen: 8 * minute, spread: 2}, false},
@@ -89,6 +98,8 @@ var scenarios = []struct {
 	{"ten processes mixed, 125 %", scenario{waits: 5000, processes: 10, edge: share(1.25, 100), lasts: 40 * minute}, bounds{p99: 90 * second, unseen: 5 * minute, spread: 2}, false},
 	{"ten processes mixed, 100 %", scenario{waits: 5000, processes: 10, edge: share(1, 100), lasts: 40 * minute}, bounds{p99: 200 * second, unseen: 8 * minute, spread: 2}, false},
 	{"ten processes mixed, 50 %", scenario{waits: 5000, processes: 10, edge: share(0.5, 100), lasts: 40 * minute}, bounds{p99: 400 * second, unseen: 15 * minute, spread: 2}, false},
+	{"5,000 spread over ten processes, 100 %", scenario{waits: 5000, oneIn: 40, processes: 10, edge: 132, fetches: true, lasts: 60 * minute}, bounds{unseen: 20 * minute}, false},
+	{"500 Clients at once", scenario{waits: 500, processes: 500, phases: true, lasts: 10 * minute}, bounds{peak: 0.1, p99: 45 * second}, true},
 	{"three processes, 125 %", scenario{waits: 600, processes: 3, apart: true, edge: 0.5, lasts: 10 * minute}, bounds{p99: 8 * minute, unseen: 8 * minute}, true},
 	{"1,000, quota of 120 a minute", scenario{waits: 1000, quota: 120}, bounds{p99: 150 * second}, false},
 	{"1,000, one in four, quota of 120 a minute", scenario{waits: 1000, oneIn: 4, quota: 120}, bounds{p99: 150 * second}, false},
@@ -117,6 +128,7 @@ var scenarios = []struct {
 	{"Follow 20,000", scenario{waits: 1000, oneIn: 20, since: 7 * day}, bounds{first: 90 * second, firstQ: 1, p99: 45 * second}, false},
 	{"Follow 200", scenario{waits: 10, oneIn: 20, since: day, others: minute, lasts: 10 * minute}, bounds{first: 31 * second, firstQ: 1, p99: 45 * second}, true},
 	{"Follow, pages of 16 s", scenario{waits: 10, oneIn: 20, since: day, others: minute, pageTakes: 16 * second}, bounds{first: 110 * second, p99: 48 * second}, false},
+	{"Follow, 70 stuck", scenario{waits: 70, since: day, lasts: 3 * day, after: day, stuck: true}, bounds{perMinute: 10}, false},
 	{"Follow for a week, 50 restarts", scenario{waits: 1, oneIn: 1000, since: 7 * day, others: 10 * minute, audio: minute, restarts: 50, lasts: 7 * day}, bounds{perMinute: 15, p99: 45 * second, unseen: 40 * second}, false},
 
 	// One meeting, or the key.
@@ -148,6 +160,7 @@ func (b bounds) misses(c *measures) []string {
 	check("requests with a rejected key", float64(c.rejected), 3)
 	check("requests a minute", c.perMinute(), cmp.Or(b.perMinute, math.Inf(1)))
 	check("slowest process to median", c.spread(), cmp.Or(b.spread, math.Inf(1)))
+	check("peak", c.peak(), cmp.Or(b.peak, math.Inf(1)))
 	some("notified p99", c.notified(0.99), b.p99)
 	some("unseen", slices.Max(c.unseen), b.unseen)
 	some("first", quantile(c.firsts, cmp.Or(b.firstQ, 0.95)), b.first)

@@ -87,6 +87,7 @@ var (
 // within the quota of the calendar minute.
 func (s *service) admit(now time.Time) bool {
 	s.requests++
+	s.bySecond[int64(now.Sub(s.began)/time.Second)]++
 	if s.edge > 0 {
 		s.tokens = min(max(1, s.edge), s.tokens+s.edge*now.Sub(s.filled).Seconds())
 		s.filled = now
@@ -258,6 +259,13 @@ func (s *service) delays(m *simulated, status int, now time.Time) {
 	}
 }
 
+// forget makes the requests until now count for nothing.
+func (s *service) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = 0
+}
+
 // finish adds what no wait has received until the end.
 func (s *service) finish() {
 	s.mu.Lock()
@@ -277,7 +285,7 @@ func (s *service) finish() {
 		s.first(m, now)
 		s.delays(m, m.status(now), now)
 	}
-	s.lasted = now.Sub(s.began)
+	s.lasted = now.Sub(s.began) - s.after
 }
 
 // measures are those of a scenario.
@@ -293,6 +301,7 @@ type measures struct {
 	firsts   []time.Duration   // from a wait's beginning to its first status
 	late     [][]time.Duration // by process: from a change to the wait's notification
 	unseen   []time.Duration   // by process: the longest time
+	bySecond map[int64]int     // requests
 	userTook []time.Duration   // how long the user's calls took
 	found    map[string]int    // how often Follow's runs found each meeting
 	done     map[string]int    // how often they saw it through
@@ -300,6 +309,20 @@ type measures struct {
 }
 
 func (c *measures) perMinute() float64 { return float64(c.requests) / c.lasted.Minutes() }
+
+// peak is the largest part of a cycle's requests that came in one second, after two cycles.
+func (c *measures) peak() float64 {
+	all := 0
+	most := 0
+	for second, n := range c.bySecond {
+		if second >= 60 {
+			all += n
+			most = max(most, n)
+		}
+	}
+	cycles := (c.lasted - time.Minute).Seconds() / Interval.Seconds()
+	return float64(most) / (float64(all) / cycles)
+}
 
 func (c *measures) notified(q float64) time.Duration { return quantile(slices.Concat(c.late...), q) }
 

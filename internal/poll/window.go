@@ -6,136 +6,201 @@ import (
 )
 
 const (
-	pays     = 2  // a page pays if it saves so many GETs
-	beyond   = 2  // a sweep reads so many pages beyond the last one that paid
-	few      = 5  // fewer waits are not worth a page, unless one has shown them
-	crowd    = 32 // so many newcomers are not polled one by one if a sweep from the top can show them
-	giveUp   = 8  // 429s to pages in a row, none to a GET meanwhile, mean that the list is limited and GETs are not
+	// few: fewer waits are not worth a page, unless one has shown them.
+	few = 5
+	// lookAhead is for how many meetings that a sweep has not shown it reads one page beyond the window.
+	lookAhead = 8
+	// giveUp is how many 429s to pages, and none to a GET meanwhile, mean that the list is limited and GETs are not.
+	giveUp = 8
+	// maxRetry is the longest time until a page is requested again, if the list is limited and GETs are not.
 	maxRetry = 10 * time.Minute
-	atTheTop = ""
+
+	firstPage = ""
 )
 
-// window is the window of pages at the top of the list, where awaited meetings nearly always are. Once a cycle, a sweep reads
-// it: as many pages as paid in the last sweep, or pay now, and a few more, so that it can grow. The meetings on its pages are
-// held: they have no GET until a sweep has ended without showing them. Every sweep ends, so no meeting is held for ever.
+// window is the pages at the top of the list that are worth reading, because one page of it saves several GETs. A sweep reads
+// them once a cycle, and some pages beyond, so that the window can grow. The meetings on the pages of the window become
+// expected: they have no GET until a sweep has ended without showing them. Every sweep ends, so no meeting is forgotten.
 type window struct {
-	began    time.Duration // when the latest sweep began
-	depth    int           // pages up to the last one that paid, in the last sweep that ended or in this one
-	joined   int           // newcomers since the latest sweep began, less the GETs
-	followed bool          // a Discovery needs a sweep every cycle
+	// depth is how many pages the window has.
+	depth int
+	// began is when the latest sweep began.
+	began time.Duration
+	// sweepAlways means that a Discovery needs a sweep in each cycle.
+	sweepAlways bool
 
-	sweep   *sweep // under way; nil if none is
-	reading bool   // its next page is under way
-	fails   int    // requests for the next page that failed in a row
-	limited bool   // the last of them got a 429
+	// sweep is under way. It is nil between two sweeps.
+	sweep *sweep
+	// reading means that its next page is under way.
+	reading bool
+	// pageFailures is how many requests for that page have failed in a row.
+	pageFailures int
+	// listLimited means that the last of these got a 429.
+	listLimited bool
+	// retryAt is the earliest time of the next page after a failure.
 	retryAt time.Duration
 }
 
 // sweep is one reading of the list, from the top.
 type sweep struct {
-	cursor string        // of the next page
-	read   int           // pages
-	shown  int           // awaited meetings
-	paid   int           // pages up to the last one that paid
-	spent  time.Duration // from requests for pages to their responses
+	// cursor is that of the next page.
+	cursor string
+	// pages is how many have been read.
+	pages int
+	// worth is how many of them were worth reading: those up to the last one that paid.
+	worth int
+	// saved is how many GETs the pages after those save.
+	saved int
+	// missing is how many meetings no page of this sweep has shown.
+	missing int
+	// spent is the time from requests for pages to their responses.
+	spent time.Duration
 }
 
 // nextPage returns when the next page may be requested. It begins sweeps.
 func (p *plan) nextPage(now time.Duration) time.Duration {
-	at := max(p.retryAt, p.sweepAt())
+	at := max(p.retryAt, p.sweepAt(now))
 	if p.sweep == nil && at <= now {
-		p.sweep, p.began, p.joined = new(sweep), now, 0
+		p.sweep = new(sweep)
+		p.began = now
+		for _, w := range p.queue {
+			p.seek(w)
+		}
 	}
 	return at
 }
 
-// sweepAt returns when a sweep begins or goes on, or never if it would be in vain. A crowd need not wait for the next cycle.
-// While no meeting is held, a sweep before the first GET is due would save nothing.
-func (p *plan) sweepAt() time.Duration {
+// sweepAt returns when a sweep begins or goes on, or never if it would save nothing. While no meeting is expected, a sweep
+// before the first GET is due would save nothing.
+func (p *plan) sweepAt(now time.Duration) time.Duration {
 	switch {
 	case p.reading:
 		return never
-	case p.sweep != nil || p.joined >= crowd:
+	case p.sweep != nil:
 		return p.began
-	case p.held > 0 || p.followed:
-		return p.began + p.cycle()
-	case p.awaited >= few && len(p.due) > 0:
-		return max(p.began+p.cycle(), p.due[0].due)
+	case p.expected > 0 || p.sweepAlways:
+		return p.began + p.cycle(now)
+	case p.awaited >= few && len(p.queue) > 0:
+		return max(p.began+p.cycle(now), p.queue[0].dueAt)
 	}
 	return never
 }
 
-// release makes all held meetings due that no response has shown since the given time.
-func (p *plan) release(now, since time.Duration) {
-	for _, w := range p.due {
-		if w.held && w.seen < since {
-			p.held--
-			w.held = false
-			w.due = p.dueAt(w, now)
-		}
+// seek makes the sweep under way, if there is one, look for a meeting.
+func (p *plan) seek(w *watch) {
+	if p.sweep != nil && w.sought != p.sweep && w.mayWait <= Interval {
+		w.sought = p.sweep
+		p.sweep.missing++
 	}
-	heap.Init(&p.due)
+}
+
+// shown ends the search for a meeting: a page has shown it, or nobody awaits it any more.
+func (p *plan) shown(w *watch) {
+	if p.sweep != nil && w.sought == p.sweep {
+		p.sweep.missing--
+	}
+	w.sought = nil
 }
 
 // pageRead records a page, whose request was sent at sentAt, and the meetings that it shows. found is the number of unfinished
-// meetings that are new to a Discovery; they pay like awaited ones. more means that a Discovery wants the next page.
+// meetings that are new to a Discovery; they count like awaited ones. more means that a Discovery wants the next page.
 func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, next string, more bool) {
-	p.reading, p.fails, p.retryAt, p.streak = false, 0, 0, 0
-	s, gain := p.sweep, found
+	p.works()
+	p.reading = false
+	p.pageFailures = 0
+	p.retryAt = 0
+	s := p.sweep
+	s.cursor = next
+	s.pages++
+	s.spent += now - sentAt
+	s.saved += found
 	for _, w := range page {
-		if w.awaited && w.patient <= p.cycle() {
-			gain++
+		if w.awaited && w.mayWait <= p.cycle(now) {
+			s.saved++
 		}
 	}
-	s.shown += gain - found
-	s.cursor, s.spent, s.read = next, s.spent+now-sentAt, s.read+1
-	if gain >= pays {
-		s.paid = s.read
-		p.depth = max(p.depth, s.paid)
+	cost := s.pages - s.worth
+	if p.sweepAlways && s.worth == 0 { // the first page is read in any case
+		cost--
+	}
+	if s.saved > cost {
+		s.worth = s.pages
+		s.saved = 0
+		p.depth = max(p.depth, s.worth)
 	}
 	for _, w := range page {
-		p.take(w)
-		w.seen, w.failed, w.passing = now, 0, 0
-		w.held = w.urgent == 0 && s.read <= p.depth
-		p.put(w, p.dueAt(w, now))
+		p.onPage(w, now, s.pages <= p.depth)
 	}
-	all := s.shown >= p.awaited // those that left since may be missed, which costs a GET or two
-	// With one page more, would the sweep take much longer than polling each meeting? Then it holds nothing, and GETs do better.
-	slow := s.spent+s.spent/time.Duration(s.read) > cycleOf(p.awaited)*6/5
+	// With one page more, would the sweep take much longer than polling each meeting? Then it ends. If a Discovery needs it,
+	// it goes on, but no meeting waits for it.
+	slow := s.spent+s.spent/time.Duration(s.pages) > cycleOf(p.awaited)*6/5
 	switch {
-	case next == "" || !more && (slow || s.read >= p.depth+beyond || s.read >= p.depth && all):
-		p.depth = s.paid
+	case next == "" || !more && (slow || s.pages >= p.depth+s.missing/lookAhead):
+		p.depth = s.worth
 		p.endSweep(now)
 	case slow:
-		p.release(now, never)
+		p.fallDue(now, false)
 	}
 }
 
-// endSweep ends the sweep. The meetings that it should have shown, and did not, fall due.
+// onPage records that a page showed a meeting. It puts the GET off, unless somebody has asked for one.
+func (p *plan) onPage(w *watch, now time.Duration, inWindow bool) {
+	p.shown(w)
+	p.saw(w, now)
+	if w.asked > 0 {
+		return
+	}
+	switch {
+	case w.state == underWay:
+	case inWindow && w.mayWait <= p.cycle(now):
+		p.enter(w, expected)
+	default:
+		p.enter(w, due)
+	}
+	p.schedule(w, p.nextGET(w, now))
+}
+
+// endSweep ends the sweep. The expected meetings that it has not shown fall due.
 func (p *plan) endSweep(now time.Duration) {
+	p.fallDue(now, true)
 	p.sweep = nil
-	p.release(now, p.began)
+}
+
+// fallDue makes the GETs of expected meetings due: of all, or only of those that the sweep has not shown.
+func (p *plan) fallDue(now time.Duration, missing bool) {
+	for _, w := range p.queue {
+		if w.state == expected && (!missing || w.sought == p.sweep) {
+			p.enter(w, due)
+			w.dueAt = p.nextGET(w, now)
+		}
+	}
+	heap.Init(&p.queue)
 }
 
 // pageFailed records a page that failed. The same page is requested again, later each time. Several failures end the sweep,
 // and so does a rejection, because its cursor has probably expired. GETs go on meanwhile. After a few 429s the page stays due:
-// they pause all requests (in internal/rest), and if GETs replaced pages then, there would be even more requests for the limit.
+// they pause all requests (in internal/rest), and GETs instead of pages would only make the overload worse.
 func (p *plan) pageFailed(now time.Duration, f *Failure) {
 	p.reading = false
-	p.fails++
-	enough, delay := several, backoff(p.fails-1, maxRetry)
-	switch p.limited = f.Kind == RateLimited; {
-	case p.limited:
-		if enough = giveUp; p.fails < enough {
-			delay = 0
+	p.pageFailures++
+	p.listLimited = f.Kind == RateLimited
+	enough := outage
+	delay := backoff(p.pageFailures-1, maxPause)
+	switch f.Kind {
+	case RateLimited:
+		enough = giveUp
+		delay = 0
+		if p.pageFailures >= giveUp {
+			delay = backoff(p.pageFailures-1, maxRetry)
 		}
-	case f.Kind == Rejected:
-		enough, p.streak = 1, 0
+	case Rejected:
+		enough = 1
+		p.works()
 	default:
 		p.failed(now, 0) // a Retry-After of the list must not stop GETs
 	}
 	p.retryAt = now + max(delay, min(f.RetryAfter, MaxAsked))
-	if p.fails >= enough {
+	if p.pageFailures >= enough {
 		p.endSweep(now)
 	}
 }
