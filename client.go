@@ -10,6 +10,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -137,17 +139,18 @@ func checkAPIKey(name, key string) error {
 // service is embedded in all services of a Client.
 type service struct{ core *core }
 
-// core is what the services of a Client share. After New, it never changes.
+// core is what the services of a Client share. After New, only what its fields point to changes.
 type core struct {
 	settings
 	base *url.URL
 	mask *rest.Mask // removes the API key from texts that come from outside
 
 	api             *rest.Client
-	storageThrottle *rest.Throttle         // holds back all uploads after a 429 or 503 from storage
-	poller          *poll.Poller[*Meeting] // shared by all waits
-	uploadSlots     chan struct{}          // holds a token for each upload under way
-	fetchSlots      chan struct{}          // holds a token for each request for minutes or a transcript under way
+	storageThrottle *rest.Throttle            // holds back all uploads after a 429 or 503 from storage
+	lastStored      atomic.Pointer[time.Time] // when storage took a recording last; nil if it never did
+	poller          *poll.Poller[*Meeting]    // shared by all waits
+	uploadSlots     chan struct{}             // holds a token for each upload under way
+	fetchSlots      chan struct{}             // holds a token for each request for minutes or a transcript under way
 }
 
 func newCore(set settings, base *url.URL, mask *rest.Mask) *core {

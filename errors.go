@@ -336,6 +336,7 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //   - an API request that got no response, or a page with a 2xx that another server sent, such as a proxy;
 //   - a *StorageError that may not recur, such as a 503 or an expired upload URL;
 //   - minutes or a transcript that are not ready (section 3);
+//   - a file that changed during its upload, because the next upload takes the whole file;
 //   - [ErrNoAudio], because the recording may still arrive, or be uploaded by Resume;
 //   - the context's deadline, because the next call may have a later one.
 //
@@ -364,7 +365,8 @@ func Retryable(err error) bool {
 			return !rest.Misconfigured(e.Err)
 		}
 	}
-	return isAny(err, ErrNoAudio, context.DeadlineExceeded, ErrRateLimited, ErrInternal, ErrMinutesNotReady, ErrTranscriptNotReady)
+	return isAny(err, ErrNoAudio, context.DeadlineExceeded, ErrRateLimited, ErrInternal, ErrMinutesNotReady,
+		ErrTranscriptNotReady, storage.ErrChanged)
 }
 
 // RetryAfter returns how long the service or storage asked to wait before you repeat a call. If nobody asked

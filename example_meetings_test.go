@@ -160,7 +160,7 @@ func ExampleFromFile() {
 	fmt.Println(err)
 	fmt.Println(len(srv.Requests()), "requests")
 	// Output:
-	// minutes: path: "go.mod": the recording is in no known audio or video format; if it is one, pass its content type to FromReader or FromReaderAt
+	// minutes: path: "go.mod": the content is text/plain, not a recording
 	// 0 requests
 }
 

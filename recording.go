@@ -6,34 +6,42 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
-// MaxRecordingSize is the largest size of a recording that this package uploads, in bytes (1 GiB). The
-// service rejects most recordings over 10^9 bytes, one gigabyte (section 8).
+// MaxRecordingSize is the largest recording that this package uploads, in bytes (1 GiB). It is this
+// package's own limit; the service rejects most recordings over 10^9 bytes, one gigabyte (section 8).
 const MaxRecordingSize = 1 << 30
 
 // Source opens a recording for one upload. Use [FromFile], [FromReader] or [FromReaderAt], or write your
-// own Source, for example to read from a database. The Client calls it with the context of the upload, and
-// each successful call must return a new Recording, because the Client closes the Recording at the end. An
-// error of closing no longer matters then, so it is only logged.
+// own Source, for example to read from a database or a URL (see docs/uploads.md). The Client calls it with
+// the context of the upload, and each successful call must return a new Recording, because the Client
+// closes the Recording at the end. An error of closing no longer matters then, so it is only logged.
+//
+// A Source that blocks keeps its upload slot until ctx is done. The Client calls a Source on a goroutine of
+// its own, so a panic in it ends the program.
 type Source func(ctx context.Context) (Recording, error)
 
 // Recording is what a [Source] opens: audio that the Client can read again for each attempt.
 type Recording struct {
-	Audio       io.ReaderAt // each attempt reads from offset 0
-	Size        int64       // in bytes, from 1 to MaxRecordingSize
-	ContentType string      // MIME type, such as "audio/mpeg"
+	// Audio is what to upload. Each attempt reads it from offset 0. If Audio has the method Stat, as an
+	// *os.File has, Size must be the size of the file, and an upload during which the file changes fails
+	// without storing it. For a part of a file, use an [io.SectionReader].
+	Audio io.ReaderAt
+	// Size is the length in bytes, from 1 to MaxRecordingSize.
+	Size int64
+	// ContentType is a MIME type, such as "audio/mpeg". If it is empty, or neither audio/* nor video/*, as
+	// application/octet-stream, the Client finds the type from the content, and uses ContentType only if
+	// the content does not tell.
+	ContentType string
 }
 
 // Close closes Audio if Audio is an io.Closer, and otherwise does nothing.
@@ -54,40 +62,69 @@ func checkSize(param string, size int64) error {
 	return nil
 }
 
-func checkContentType(param, contentType string) error {
-	kind, _, err := mime.ParseMediaType(contentType)
-	// In a header, it loses surrounding space, which breaks the signature, and must not have control characters.
-	unchanged := strings.TrimSpace(contentType) == contentType && !strings.ContainsFunc(contentType, unicode.IsControl)
-	return checkThat(param, err == nil && unchanged && strings.Contains(kind, "/"), "is not a MIME type")
-}
-
-// FromFile returns a Source for a file, and finds the content type from its content and extension.
-//
-// Errors of the Source: the error of opening or reading the file (compare with [io/fs.ErrNotExist]), or a
-// *[ParamError] that names the file: [ErrRecordingEmpty], [ErrRecordingTooLarge], [ErrRecordingFormat], or
-// a file that is not regular.
-func FromFile(path string) Source {
-	return func(ctx context.Context) (Recording, error) {
-		alive(ctx)
-		info, err := os.Stat(path) // first, since opening a named pipe would block
+// openRecording opens the recording of source, checks it and completes its content type. If source blocks
+// although ctx is done, openRecording returns, and the recording is closed if source opens it later.
+func openRecording(ctx context.Context, source Source) (Recording, error) {
+	return storage.Run(ctx, func() (Recording, error) {
+		rec, err := source(ctx)
 		if err != nil {
 			return Recording{}, err
 		}
-		regular := checkThat("path", info.Mode().IsRegular(), "it is not a regular file")
-		if err := cmp.Or(regular, checkSize("path", info.Size())); err != nil {
-			return Recording{}, fileError(path, err)
+		err = cmp.Or(checkGiven("recording.Audio", rec.Audio != nil), checkSize("recording.Size", rec.Size))
+		if err == nil {
+			rec.ContentType, err = completeContentType(rec.ContentType, rec.Audio)
+		}
+		if err != nil {
+			return Recording{}, errors.Join(err, rec.Close())
+		}
+		return rec, nil
+	}, func(late Recording) { _ = late.Close() })
+}
+
+// FromFile returns a Source for a file, and finds the content type from its content, or from its extension
+// if the content does not tell. If the file changes during an upload, the upload fails without storing it,
+// with an error that is [Retryable].
+//
+// Errors of the Source: the error of opening or reading the file (compare with [io/fs.ErrNotExist]), or a
+// *[ParamError] that names the file: [ErrRecordingEmpty], [ErrRecordingTooLarge], [ErrRecordingFormat], or
+// a path that is a URL or does not lead to a regular file.
+func FromFile(path string) Source {
+	return func(context.Context) (Recording, error) {
+		info, err := os.Stat(path) // first, since opening a named pipe would block
+		if err != nil {
+			return Recording{}, cmp.Or(checkNotURL(path), err)
+		}
+		if !info.Mode().IsRegular() {
+			return Recording{}, fileError(path, &ParamError{Param: "path", Reason: "it is not a regular file"})
 		}
 		f, err := os.Open(path)
 		if err != nil {
 			return Recording{}, err
 		}
-		contentType, err := findContentType("path", f, filepath.Ext(path))
+		rec, err := describeFile(f)
 		if err != nil {
 			_ = f.Close() // it was only read
 			return Recording{}, fileError(path, err)
 		}
-		return Recording{f, info.Size(), contentType}, nil
+		return rec, nil
 	}
+}
+
+// describeFile returns a file as a Recording.
+func describeFile(f *os.File) (Recording, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return Recording{}, err
+	}
+	err = checkSize("path", info.Size())
+	if err != nil {
+		return Recording{}, err
+	}
+	contentType, err := findContentType("path", f, filepath.Ext(f.Name()))
+	if err != nil {
+		return Recording{}, err
+	}
+	return Recording{Audio: f, Size: info.Size(), ContentType: contentType}, nil
 }
 
 // fileError adds the name of the file to a ParamError.
@@ -98,32 +135,55 @@ func fileError(path string, err error) error {
 	return err
 }
 
+// checkNotURL returns an error if path is a URL. It shows only the host, because the rest may be secret.
+func checkNotURL(path string) error {
+	scheme, rest, ok := strings.Cut(path, "://")
+	if !ok || scheme == "" || strings.ContainsAny(scheme, `/\ `) {
+		return nil
+	}
+	host := rest[:strings.IndexAny(rest+"/", "/?#")]
+	host = host[strings.LastIndex(host, "@")+1:] // without user and password
+	return &ParamError{Param: "path", Reason: fmt.Sprintf(
+		"is a URL (of host %.100q), not the path of a file; to upload from a URL, see docs/uploads.md", host,
+	)}
+}
+
 // FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client does not
-// close ra, and finds the type from the content if contentType is empty.
+// close ra, and finds the type from the content if contentType is empty or says nothing, as in
+// [Recording]. If ra is a file, size must be the file's size, also as in Recording.
 //
-// Errors of the Source: the error of reading ra, or a *[ParamError]: [ErrRecordingEmpty],
-// [ErrRecordingTooLarge], [ErrRecordingFormat], or an invalid parameter.
+// Errors of the Source: a *[ParamError] if a parameter is invalid, with [ErrRecordingEmpty] or
+// [ErrRecordingTooLarge] for the size.
 func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
-	return func(ctx context.Context) (Recording, error) {
-		err, found := cmp.Or(checkGiven("ra", ra != nil), checkSize("size", size)), contentType
-		if err == nil && contentType == "" {
-			alive(ctx)
-			found, err = findContentType("ra", ra, "")
-		}
+	return func(context.Context) (Recording, error) {
+		err := cmp.Or(checkGiven("ra", ra != nil), checkSize("size", size))
 		if err != nil {
 			return Recording{}, err
 		}
-		return Recording{struct{ io.ReaderAt }{ra}, size, found}, nil // which cannot be closed
+		return Recording{Audio: withoutClose(ra), Size: size, ContentType: contentType}, nil
 	}
 }
 
+// withoutClose hides the method Close of ra, but not Stat.
+func withoutClose(ra io.ReaderAt) io.ReaderAt {
+	type stater interface{ Stat() (fs.FileInfo, error) }
+	if file, ok := ra.(stater); ok {
+		return struct {
+			io.ReaderAt
+			stater
+		}{ra, file}
+	}
+	return struct{ io.ReaderAt }{ra}
+}
+
 // FromReader returns a Source that copies r to a temporary file, because an upload needs the length first
-// and may be retried. The Client deletes the file when the upload ends. The Source works only once, because
-// then r has been read. It finds the type from the content if contentType is empty.
+// and may be retried. The file is in [os.TempDir], and is gone when the upload ends. The Source works only
+// once, because then r has been read. The Client finds the type from the content if contentType is empty or
+// says nothing, as in [Recording].
 //
 // Errors of the Source: the error of reading r, of writing the file, or of the context; an error if a read
-// takes longer than UploadTimeouts.Stall, or if the Source was opened before; or a *[ParamError] with the
-// same causes as in [FromReaderAt].
+// takes longer than a minute, or if the Source was opened before; or a *[ParamError] for an invalid
+// parameter, with [ErrRecordingEmpty] or [ErrRecordingTooLarge] for r.
 func FromReader(r io.Reader, contentType string) Source {
 	var opened atomic.Bool
 	return func(ctx context.Context) (Recording, error) {
@@ -135,135 +195,92 @@ func FromReader(r io.Reader, contentType string) Source {
 			return Recording{}, err
 		}
 		if opened.Swap(true) {
-			return Recording{}, errors.New("minutes: a recording from FromReader can be opened only once, and r has been read")
+			return Recording{}, errors.New("minutes: a Source from FromReader opens only once, since r has been read")
 		}
-		f, err := os.CreateTemp("", "minutes-recording-*")
+		copied, err := newSpool()
 		if err != nil {
 			return Recording{}, err
 		}
-		rec := Recording{Audio: &spool{f}, ContentType: contentType}
-		rec.Size, err = io.Copy(f, io.LimitReader(&liveReader{ctx, r}, MaxRecordingSize+1))
-		err = cmp.Or(err, checkSize("r", rec.Size))
-		if err == nil && contentType == "" {
-			rec.ContentType, err = findContentType("r", f, "")
-		}
+		size, err := copied.fill(ctx, r)
+		err = cmp.Or(err, checkSize("r", size))
 		if err != nil {
-			return Recording{}, errors.Join(err, rec.Close())
+			return Recording{}, errors.Join(err, copied.Close())
 		}
-		return rec, nil
+		return Recording{Audio: copied, Size: size, ContentType: contentType}, nil
 	}
 }
 
-// liveReader reads until ctx is done, and calls alive before each read.
-type liveReader struct {
-	ctx context.Context
-	r   io.Reader
+// spool is a temporary file with the copy of a recording. Where the system allows it, the file is removed
+// as soon as it is open, so that a program that is killed leaves nothing behind.
+type spool struct {
+	file *os.File
+	// left is the path if the file could not be removed while it is open, as on Windows; otherwise "".
+	left string
 }
 
-func (l *liveReader) Read(p []byte) (int, error) {
-	if l.ctx.Err() != nil {
-		return 0, context.Cause(l.ctx)
+func newSpool() (*spool, error) {
+	f, err := os.CreateTemp("", "minutes-recording-*")
+	if err != nil {
+		return nil, spoolError(err)
 	}
-	alive(l.ctx)
-	return l.r.Read(p)
+	s := &spool{file: f}
+	if os.Remove(f.Name()) != nil {
+		s.left = f.Name()
+	}
+	return s, nil
 }
 
-// spool is a temporary file that Close deletes.
-type spool struct{ *os.File }
-
-func (s *spool) Close() error {
-	return errors.Join(s.File.Close(), os.Remove(s.Name()))
+// spoolError says which directory is meant and how to choose another, because a container may have a small
+// one, a read-only one or none.
+func spoolError(err error) error {
+	return fmt.Errorf("minutes: copying the recording to a temporary file in %s: %w; "+
+		"let TMPDIR (on Windows TMP) name a directory that has room for it", os.TempDir(), err)
 }
 
-// openRecording opens the recording of source and checks it. If source blocks although ctx is done,
-// openRecording returns, and the recording is closed if source opens it later. If a Source of this
-// package blocks for stall, openRecording calls abort, which ends ctx; of any other Source, nobody
-// knows whether it makes progress.
-func openRecording(ctx context.Context, abort context.CancelCauseFunc, source Source, stall time.Duration) (Recording, error) {
-	watchdog := time.AfterFunc(stall, func() {
-		abort(fmt.Errorf("minutes: reading the recording blocked for %v: %w", stall, os.ErrDeadlineExceeded))
+// readerTimeout is how long a read of the reader of FromReader may take, since four readers that block
+// would otherwise stop all uploads.
+const readerTimeout = time.Minute
+
+// fill copies r, and returns its length. It returns soon after ctx is done or a read has taken too long,
+// even if that read still blocks.
+func (s *spool) fill(ctx context.Context, r io.Reader) (int64, error) {
+	ctx, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	watchdog := time.AfterFunc(readerTimeout, func() {
+		abort(fmt.Errorf("minutes: reading the recording blocked for %v: %w", readerTimeout, os.ErrDeadlineExceeded))
 	})
-	watchdog.Stop() // until the first call of alive
 	defer watchdog.Stop()
-	ctx = context.WithValue(ctx, aliveKey{}, func() { watchdog.Reset(stall) })
-	return storage.Run(ctx, func() (Recording, error) {
-		rec, err := source(ctx)
-		if err != nil {
-			return Recording{}, err
-		}
-		if err = cmp.Or(
-			checkGiven("recording.Audio", rec.Audio != nil),
-			checkSize("recording.Size", rec.Size),
-			checkContentType("recording.ContentType", rec.ContentType),
-		); err != nil {
-			return Recording{}, errors.Join(err, rec.Close())
-		}
-		return rec, nil
-	}, func(late Recording) { _ = late.Close() })
-}
-
-type aliveKey struct{}
-
-// alive reports to the Client that a Source of this package is about to read, and has not blocked before.
-func alive(ctx context.Context) {
-	if f, ok := ctx.Value(aliveKey{}).(func()); ok {
-		f()
+	watched := &watchedReader{ctx: ctx, r: io.LimitReader(r, MaxRecordingSize+1), watchdog: watchdog}
+	size, err := storage.Run(ctx, func() (int64, error) { return io.Copy(s.file, watched) }, func(int64) {})
+	if failed, ok := errors.AsType[*fs.PathError](err); ok && failed.Path == s.file.Name() {
+		err = spoolError(err)
 	}
+	return size, err
 }
 
-// findContentType finds the MIME type of the recording from the first bytes, and from ext if the
-// bytes leave the type open. Errors name param.
-func findContentType(param string, audio io.ReaderAt, ext string) (string, error) {
-	head := make([]byte, 16)
-	n, err := audio.ReadAt(head, 0)
-	if err != nil && err != io.EOF {
-		return "", err
+// ReadAt reads the copy.
+func (s *spool) ReadAt(p []byte, at int64) (int, error) { return s.file.ReadAt(p, at) }
+
+// Close deletes the copy.
+func (s *spool) Close() error {
+	err := s.file.Close()
+	if s.left != "" {
+		err = errors.Join(err, os.Remove(s.left))
 	}
-	found, ext := sniff(string(head[:n])), strings.ToLower(ext)
-	if found == "" || slices.Contains(sameContainer[found], ext) {
-		found = typesByExtension[ext]
+	return err
+}
+
+// watchedReader reads until ctx is done, and restarts the watchdog before each read.
+type watchedReader struct {
+	ctx      context.Context
+	r        io.Reader
+	watchdog *time.Timer
+}
+
+func (w *watchedReader) Read(p []byte) (int, error) {
+	if w.ctx.Err() != nil {
+		return 0, context.Cause(w.ctx)
 	}
-	if found == "" {
-		return "", &ParamError{Param: param, Reason: ErrRecordingFormat.Error(), Err: ErrRecordingFormat}
-	}
-	return found, nil
-}
-
-// sniff returns the MIME type that the first bytes show, or "".
-func sniff(head string) string {
-	for _, m := range magic {
-		if len(head) >= m.at && strings.HasPrefix(head[m.at:], m.bytes) {
-			return m.contentType
-		}
-	}
-	return ""
-}
-
-var magic = []struct {
-	at                 int
-	bytes, contentType string
-}{
-	{0, "fLaC", "audio/flac"}, {0, "OggS", "audio/ogg"}, {0, "ID3", "audio/mpeg"}, {0, "#!AMR", "audio/amr"},
-	{8, "WAVE", "audio/wav"}, {8, "AIFF", "audio/aiff"}, {8, "AVI ", "video/avi"},
-	{4, "ftypM4A", "audio/mp4"}, {4, "ftypqt", "video/quicktime"}, {4, "ftyp", "video/mp4"},
-	{0, "\x1a\x45\xdf\xa3", "video/webm"}, // also Matroska
-	// The first two bytes of a frame: ADTS with and without a checksum, and layer III of MPEG 1, 2 and 2.5.
-	{0, "\xff\xf0", "audio/aac"}, {0, "\xff\xf1", "audio/aac"}, {0, "\xff\xf8", "audio/aac"}, {0, "\xff\xf9", "audio/aac"},
-	{0, "\xff\xfa", "audio/mpeg"}, {0, "\xff\xfb", "audio/mpeg"}, {0, "\xff\xf2", "audio/mpeg"}, {0, "\xff\xf3", "audio/mpeg"},
-	{0, "\xff\xe2", "audio/mpeg"}, {0, "\xff\xe3", "audio/mpeg"},
-}
-
-// sameContainer lists the extensions of other types whose files begin with the same bytes.
-var sameContainer = map[string][]string{
-	"video/mp4":  {".m4a", ".m4b", ".m4v", ".mov", ".3gp"},
-	"video/webm": {".mka", ".mkv", ".weba"},
-}
-
-var typesByExtension = map[string]string{
-	".aac": "audio/aac", ".aif": "audio/aiff", ".aiff": "audio/aiff", ".amr": "audio/amr",
-	".avi": "video/avi", ".flac": "audio/flac", ".m4a": "audio/mp4", ".m4b": "audio/mp4",
-	".m4v": "video/mp4", ".mka": "audio/x-matroska", ".mkv": "video/x-matroska", ".mov": "video/quicktime",
-	".mp3": "audio/mpeg", ".mp4": "video/mp4", ".mpeg": "video/mpeg", ".mpg": "video/mpeg",
-	".oga": "audio/ogg", ".ogg": "audio/ogg", ".opus": "audio/ogg", ".wav": "audio/wav",
-	".weba": "audio/webm", ".webm": "video/webm", ".wma": "audio/x-ms-wma", ".3gp": "video/3gpp",
+	w.watchdog.Reset(readerTimeout)
+	return w.r.Read(p)
 }

@@ -46,11 +46,13 @@ type UploadOptions struct {
 //   - *[StorageError]: storage did not accept the recording.
 //   - The error of reading the recording.
 func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, opts *UploadOptions) error {
-	if err := cmp.Or(checkGiven("ctx", ctx != nil), s.core.checkID("id", id), checkGiven("source", source != nil)); err != nil {
+	err := cmp.Or(checkGiven("ctx", ctx != nil), s.core.checkID("id", id), checkGiven("source", source != nil))
+	if err != nil {
 		return err
 	}
+	progress := cmp.Or(opts, new(UploadOptions)).Progress
 	return s.withRecording(ctx, source, func(rec Recording) error {
-		return s.upload(ctx, id, rec, cmp.Or(opts, new(UploadOptions)).Progress, false)
+		return s.upload(ctx, id, rec, progress, false)
 	})
 }
 
@@ -64,15 +66,15 @@ func (s *MeetingsService) withRecording(ctx context.Context, source Source, use 
 	case <-ctx.Done():
 		return &StorageError{Err: rest.WithCause(ctx, errors.New("waiting for an upload slot"))}
 	}
-	opening, abort := context.WithCancelCause(ctx)
-	defer abort(nil)
-	rec, err := openRecording(opening, abort, source, c.uploadTimeouts.Stall)
+	rec, err := openRecording(ctx, source)
 	if err != nil {
 		return rest.WithCause(ctx, err)
 	}
 	defer func() {
-		if _, err := storage.Run(ctx, func() (any, error) { return nil, rec.Close() }, func(any) {}); err != nil {
-			c.log.LogAttrs(ctx, slog.LevelWarn, "minutes: closing a recording failed", slog.String("error", singleLine(err.Error())))
+		_, err := storage.Run(ctx, func() (any, error) { return nil, rec.Close() }, func(any) {})
+		if err != nil {
+			problem := slog.String("error", singleLine(err.Error()))
+			c.log.LogAttrs(ctx, slog.LevelWarn, "minutes: closing a recording failed", problem)
 		}
 	}()
 	return use(rec)
@@ -81,16 +83,23 @@ func (s *MeetingsService) withRecording(ctx context.Context, source Source, use 
 // upload is one upload under way.
 type upload struct {
 	*MeetingsService
-	id       string
-	put      storage.Put // its URL is nil before the first upload URL
-	state    storage.State
-	lastErr  error           // of the last attempt
-	response storage.Outcome // the last one with a response
+	// id is that of the meeting.
+	id string
+	// put is what to send. Its URL is nil before the first upload URL.
+	put storage.Put
+	// state is what decides how the upload goes on.
+	state storage.State
+	// lastErr is why the last attempt got no response, or nil.
+	lastErr error
+	// response is how the last attempt ended that got a response.
+	response storage.Outcome
 }
 
 // upload uploads rec; the caller has an upload slot. shared means that other workers may upload to
 // the meeting, and that their audio counts, too.
-func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, progress func(sent, total int64), shared bool) error {
+func (s *MeetingsService) upload(
+	ctx context.Context, id string, rec Recording, progress func(sent, total int64), shared bool,
+) error {
 	c := s.core
 	u := &upload{MeetingsService: s, id: id, state: storage.State{MaxRetries: c.maxRetries, Shared: shared}}
 	u.state.Deadline, _ = ctx.Deadline()
@@ -98,39 +107,53 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 		Audio: rec.Audio, Size: rec.Size, ContentType: rec.ContentType, UserAgent: c.userAgent, Progress: progress,
 		Transport: c.storageTransport, Stall: c.uploadTimeouts.Stall, Response: c.uploadTimeouts.Response,
 	}
-	for next := (storage.Decision{Step: storage.Renew}); next.Step != storage.Stored; next = u.attempt(ctx) {
-		err := rest.Sleep(ctx, next.Wait)
-		if err == nil && next.Ask {
-			err = u.ask(ctx)
+	step := storage.Renew
+	for {
+		arrived, err := u.prepare(ctx, step == storage.Renew)
+		if arrived {
+			return nil
 		}
-		if err == nil && next.Step != storage.GiveUp {
-			err = u.prepare(ctx, next.Step == storage.Renew)
+		if err != nil {
+			return u.failure(ctx, err)
+		}
+		next := u.send(ctx)
+		if next.Step == storage.Stored {
+			c.lastStored.Store(new(time.Now()))
+			c.poller.Ask(id, true)
+			return nil
+		}
+		err = rest.Sleep(ctx, next.Wait)
+		if err != nil {
+			return u.failure(ctx, err)
+		}
+		if next.Ask {
+			arrived, err = u.ask(ctx)
 		}
 		switch {
-		case errors.Is(err, errArrived):
+		case arrived:
 			return nil
 		case err != nil || next.Step == storage.GiveUp:
 			return u.failure(ctx, err)
 		}
+		step = next.Step
 	}
-	c.poller.Ask(id, true)
-	return nil
 }
 
-// prepare gets a new upload URL, if renew is set, and waits until storage may get the next attempt. If
-// that fails, the meeting may have the audio of an earlier attempt, or, if the service rejects the
+// prepare waits until storage may get the next attempt. Then it gets an upload URL, if renew is set or the
+// last one has expired, because a URL that is older than that wait may expire in it.
+//
+// If prepare fails, the meeting may have the audio of an earlier attempt, or, if the service rejects the
 // request for the URL because there is audio, that of another worker.
-func (u *upload) prepare(ctx context.Context, renew bool) (err error) {
-	if renew {
+func (u *upload) prepare(ctx context.Context, renew bool) (arrived bool, err error) {
+	err = u.core.storageThrottle.Wait(ctx, false)
+	if err == nil && (renew || !time.Now().Before(u.state.URLExpires)) {
 		err = u.newURL(ctx)
 	}
-	if err == nil {
-		err = u.core.storageThrottle.Wait(ctx, false)
-	}
 	if err != nil && u.state.Arrived || errors.Is(err, ErrBadRequest) && u.state.Shared {
-		err = cmp.Or(u.ask(ctx), err)
+		arrived, asked := u.ask(ctx)
+		return arrived, cmp.Or(asked, err)
 	}
-	return err
+	return false, err
 }
 
 // newURL gets an upload URL.
@@ -141,46 +164,52 @@ func (u *upload) newURL(ctx context.Context) error {
 		return err
 	}
 	target, err := url.Parse(t.UploadURL.Reveal())
-	switch {
-	case err != nil || target.Hostname() == "":
+	if err != nil || target.Hostname() == "" {
 		return u.core.requestError(resp, "the response's upload_url is not a URL with a host")
-	case target.Scheme != "https" && !(target.Scheme == "http" && u.core.allowsHTTP(target)):
-		return u.core.requestError(resp, "the response's upload_url is neither https nor loopback for a loopback service")
 	}
-	u.put.URL, u.put.Mask = target, u.core.mask.With(rest.QuerySecrets(target)...)
+	if target.Scheme != "https" && !(target.Scheme == "http" && u.core.allowsHTTP(target)) {
+		return u.core.requestError(resp,
+			"the response's upload_url is neither https nor loopback for a loopback service")
+	}
+	u.put.URL = target
+	u.put.Mask = u.core.mask.With(rest.QuerySecrets(target)...)
 	u.state.URLExpires = sentAt.Add(time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second) // min prevents an overflow
 	return nil
 }
 
-var errArrived = errors.New("the meeting has audio")
-
-// ask polls the meeting. It returns nil if the meeting has no audio, and otherwise errArrived. Like a
-// wait, it outlasts outages of the service: if it gave up, an upload whose audio has arrived would fail.
-func (u *upload) ask(ctx context.Context) error {
+// ask polls the meeting, and reports whether it has audio. Like a wait, it outlasts outages of the service:
+// if it gave up, an upload whose audio has arrived would fail.
+func (u *upload) ask(ctx context.Context) (arrived bool, err error) {
 	m, err := u.core.look(ctx, u.id, true)
 	switch e := err.(type) {
-	case *WaitError:
-		return fmt.Errorf("checking whether the audio arrived: %w", e.Err)
+	case nil:
+		return m.Status != StatusCreated, nil
 	case *MeetingFailedError: // which has audio, too
-		return errArrived
+		return true, nil
+	case *WaitError:
+		return false, fmt.Errorf("checking whether the audio arrived: %w", e.Err)
 	}
-	if err == nil && m.Status != StatusCreated {
-		return errArrived
-	}
-	return err
+	return false, err
 }
 
-// attempt makes one PUT, reports it, and returns what follows it.
-func (u *upload) attempt(ctx context.Context) storage.Decision {
-	c, number := u.core, u.state.Attempts+1
-	sentAt, info := time.Now(), &rest.Attempt{Request: &rest.Request{Operation: string(OpUpload), ID: u.id}, Number: number}
-	o := u.put.Do(rest.WithAttempt(ctx, info))
+// send makes one attempt, reports it, and returns what follows it.
+func (u *upload) send(ctx context.Context) storage.Decision {
+	c := u.core
+	number := u.state.Attempts + 1
+	sentAt := time.Now()
+	request := &rest.Request{Operation: string(OpUpload), ID: u.id}
+	o := u.put.Send(rest.WithAttempt(ctx, &rest.Attempt{Request: request, Number: number}))
 	wait := rest.Delay(u.state.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
-	if o.StatusCode == http.StatusTooManyRequests || o.StatusCode == http.StatusServiceUnavailable {
+	if o.Busy() {
 		c.storageThrottle.Limited(sentAt, wait)
 	}
+	if at := c.lastStored.Load(); at != nil {
+		u.state.LastStored = *at
+	}
 	next, state := storage.Decide(u.state, o, time.Now(), wait)
-	u.state, u.lastErr, u.put.WithoutExpect = state, o.Err, state.WithoutExpect
+	u.state = state
+	u.put.WithoutExpect = state.WithoutExpect
+	u.lastErr = o.Err
 	if o.StatusCode != 0 {
 		u.response = o
 	}
@@ -191,7 +220,8 @@ func (u *upload) attempt(ctx context.Context) storage.Decision {
 		Stalled: errors.Is(o.Err, storage.ErrStalled), Sent: o.Sent, Duration: o.Took,
 	}
 	if next.Step == storage.Retry || next.Step == storage.Renew {
-		a.WillRetry, a.RetryIn = true, next.Wait
+		a.WillRetry = true
+		a.RetryIn = next.Wait
 	}
 	c.observe(ctx, a)
 	return next
@@ -207,8 +237,8 @@ func (u *upload) failure(ctx context.Context, err error) error {
 	}
 	r := u.response
 	e := &StorageError{
-		StatusCode: r.StatusCode, Code: ErrorCode(r.Code), Message: r.Message, RequestID: r.RequestID, RetryAfter: r.RetryAfter,
-		MeetingID: u.id, Err: err,
+		StatusCode: r.StatusCode, Code: ErrorCode(r.Code), Message: r.Message, RequestID: r.RequestID,
+		RetryAfter: r.RetryAfter, MeetingID: u.id, Err: err,
 	}
 	if u.put.URL != nil { // otherwise ctx was done before
 		e.Host = u.core.mask.Text(u.put.URL.Host)

@@ -3,10 +3,14 @@ package minutes_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,15 +28,24 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
+// through is what happens to a request before next gets it.
+type through func(req *http.Request, next http.RoundTripper) (*http.Response, error)
+
 // onUploads returns an HTTP client for srv that passes PUTs of recordings through storage.
-func onUploads(srv *minutestest.Server, storage func(req *http.Request, next http.RoundTripper) (*http.Response, error)) minutes.Option {
+func onUploads(srv *minutestest.Server, storage through) minutes.Option {
+	return on(srv, minutes.OpUpload, storage)
+}
+
+// on returns an HTTP client for srv that passes the requests of an operation through f.
+func on(srv *minutestest.Server, op minutes.Operation, f through) minutes.Option {
 	next := srv.HTTPClient().Transport
-	return minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-		if op, _ := testkit.Identify(req); op == minutes.OpUpload {
-			return storage(req, next)
+	transport := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		if found, _ := testkit.Identify(req); found == op {
+			return f(req, next)
 		}
 		return next.RoundTrip(req)
-	})})
+	})
+	return minutes.WithHTTPClient(&http.Client{Transport: transport})
 }
 
 func TestUpload_SendsWholeRecording(t *testing.T) {
@@ -48,10 +61,11 @@ func TestUpload_SendsWholeRecording(t *testing.T) {
 			return rec, err
 		}
 		var last int64
-		require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), id, source, &minutes.UploadOptions{Progress: func(sent, total int64) {
+		opts := &minutes.UploadOptions{Progress: func(sent, total int64) {
 			assert.EqualValues(t, size, total)
 			last = sent
-		}}))
+		}}
+		require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), id, source, opts))
 		testkit.RequireArrived(t, srv, id, sum)
 		require.EqualValues(t, size, last)
 		puts := srv.Requests(minutes.OpUpload)
@@ -65,27 +79,33 @@ func TestUpload_SendsWholeRecording(t *testing.T) {
 // the caller gets an error. internal/storage tests the rules.
 func TestUpload_RecoversFromFailures(t *testing.T) {
 	t.Parallel()
-	reject, reset := minutestest.RefuseUpload, minutestest.ResetUpload
+	reset := minutestest.ResetUpload(60_000)
+	lose := minutestest.LoseResponse()
+	skewed := minutestest.RefuseUpload(403, "RequestTimeTooSkewed")
+	late503 := minutestest.RefuseUpload(503, "SlowDown").AfterEffect()
 	for _, test := range []struct {
 		name              string
-		script            minutestest.Script
+		outcome           minutes.Status // of the meeting; "" for the normal one
 		faults            []minutestest.Fault
 		puts, urls, polls int
 		err               string // "" for success
 		status            int
 	}{
 		{name: "none", puts: 1, urls: 1},
-		{name: "reset late", faults: []minutestest.Fault{reset(60_000)}, puts: 2, urls: 2, polls: 1},
-		{name: "response lost", faults: []minutestest.Fault{minutestest.LoseResponse()}, puts: 1, urls: 1, polls: 1},
-		{name: "response lost, meeting failed", script: minutestest.Script{Outcome: minutes.StatusAudioRejected}, faults: []minutestest.Fault{minutestest.LoseResponse()}, puts: 1, urls: 1, polls: 1},
-		{name: "503 after it arrived", faults: []minutestest.Fault{reject(503, "SlowDown").AfterEffect()}, puts: 2, urls: 1, polls: 1},
-		{name: "429 for an hour", faults: []minutestest.Fault{minutestest.RateLimit("3600")}, puts: 1, urls: 1, err: "429", status: 429},
+		{name: "reset late", faults: []minutestest.Fault{reset}, puts: 2, urls: 2, polls: 1},
+		{name: "response lost", faults: []minutestest.Fault{lose}, puts: 1, urls: 1, polls: 1},
+		{name: "response lost, meeting failed", outcome: minutes.StatusAudioRejected,
+			faults: []minutestest.Fault{lose}, puts: 1, urls: 1, polls: 1},
+		{name: "503 after it arrived", faults: []minutestest.Fault{late503}, puts: 2, urls: 1, polls: 1},
+		{name: "clocks differ for a while", faults: []minutestest.Fault{skewed, skewed, skewed}, puts: 4, urls: 4},
+		{name: "429 for an hour", faults: []minutestest.Fault{minutestest.RateLimit("3600")},
+			puts: 1, urls: 1, err: "429", status: 429},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				srv.Script(test.script)
+				srv.Script(minutestest.Script{Outcome: test.outcome})
 				id := testkit.Waiting(t, srv)
 				if test.faults != nil {
 					srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, test.faults...)
@@ -113,7 +133,10 @@ func TestUpload_RecoversFromFailures(t *testing.T) {
 // After a 429 or 503 from storage, the Client's other uploads wait, too.
 func TestUpload_HoldsBackOtherUploads(t *testing.T) {
 	t.Parallel()
-	for _, fault := range []minutestest.Fault{minutestest.RateLimit("20"), minutestest.RefuseUpload(503, "SlowDown").WithHeader("Retry-After", "20")} {
+	for _, fault := range []minutestest.Fault{
+		minutestest.RateLimit("20"),
+		minutestest.RefuseUpload(503, "SlowDown").WithHeader("Retry-After", "20"),
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t)
 			srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, fault)
@@ -126,10 +149,12 @@ func TestUpload_HoldsBackOtherUploads(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
-			held, ok := errors.AsType[*minutes.StorageError](c.Meetings.Upload(ctx, testkit.Waiting(t, srv), testkit.Audio(10), nil))
+			err := c.Meetings.Upload(ctx, testkit.Waiting(t, srv), testkit.Audio(10), nil)
+			_, ok := errors.AsType[*minutes.StorageError](err)
 			require.True(t, ok)
-			require.ErrorIs(t, held, context.DeadlineExceeded)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
 			uploads.Wait()
+			require.Len(t, srv.Requests(minutes.OpMeetingsUploadURL), 2, "no URL is requested before its time")
 			puts := srv.Requests(minutes.OpUpload)
 			require.Len(t, puts, 3)
 			require.GreaterOrEqual(t, puts[1].At.Sub(puts[0].At), 20*time.Second)
@@ -163,24 +188,181 @@ func TestUpload_AsksAgainIfItGetsNoNewURL(t *testing.T) {
 		id := testkit.Waiting(t, srv)
 		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.LoseResponse())
 		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.ShowStatus(minutes.StatusCreated))
-		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL, Nth: 2}, minutestest.Refuse(minutes.ErrForbidden).Delayed(time.Second))
+		second := minutestest.Match{Operation: minutes.OpMeetingsUploadURL, Nth: 2}
+		srv.Inject(second, minutestest.Refuse(minutes.ErrForbidden).Delayed(time.Second))
 		require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(100_000), nil))
 		require.Len(t, srv.Requests(minutes.OpUpload), 1)
 	})
+}
+
+// A response that nothing comes after may be declared as HTML, as Google Cloud Storage does.
+func TestUpload_AcceptsEmptySuccess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		id := testkit.Waiting(t, srv)
+		likeGCS := onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+			resp, err := next.RoundTrip(req)
+			if err == nil {
+				resp.Header.Set("Content-Type", "text/html; charset=UTF-8")
+				resp.Header.Set("Etag", `"1"`)
+			}
+			return resp, err
+		})
+		source, sum := testkit.Noise(100_000)
+		require.NoError(t, testkit.Client(srv, likeGCS).Meetings.Upload(t.Context(), id, source, nil))
+		testkit.RequireArrived(t, srv, id, sum)
+		require.Len(t, srv.Requests(minutes.OpUpload), 1)
+		require.Empty(t, srv.Requests(minutes.OpMeetingsGet), "nothing to ask for")
+	})
+}
+
+// A file that grows while it is uploaded is not stored in part. The error says so, and the next upload takes
+// the whole file.
+func TestUpload_StoresNoPartOfAGrowingFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.mp3")
+	require.NoError(t, os.WriteFile(path, append([]byte(magicMP3), make([]byte, 200_000)...), 0o600))
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer file.Close()
+	for name, source := range map[string]minutes.Source{
+		"FromFile":     minutes.FromFile(path),
+		"FromReaderAt": minutes.FromReaderAt(file, 200_004, "audio/mpeg"),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t)
+			c := testkit.Client(srv)
+			id := testkit.Waiting(t, srv)
+			grow := sync.OnceFunc(func() {
+				_, err := file.Write(make([]byte, 100_000))
+				assert.NoError(t, err)
+			})
+			opts := &minutes.UploadOptions{Progress: func(int64, int64) { grow() }}
+			err := c.Meetings.Upload(t.Context(), id, source, opts)
+			require.EqualError(t, err, "minutes: upload for meeting "+id+": reading the recording: it changed during "+
+				"the upload from 200004 to 300004 bytes; upload it once nothing writes to it any more", name)
+			require.True(t, minutes.Retryable(err))
+			m, _ := srv.Meeting(id)
+			require.Nil(t, m.Audio)
+
+			require.NoError(t, c.Meetings.Upload(t.Context(), id, minutes.FromFile(path), nil))
+			m, _ = srv.Meeting(id)
+			require.EqualValues(t, 300_004, m.Audio.Size)
+			require.NoError(t, file.Truncate(200_004))
+		})
+	}
+}
+
+// An upload makes the next poll immediate, so that a wait does not begin with a status that is over.
+func TestUpload_MakesTheNextPollImmediate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		id := testkit.Waiting(t, srv)
+		_, err := c.Meetings.Get(t.Context(), id)
+		require.NoError(t, err)
+		require.NoError(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
+		began := time.Now()
+		_, err = c.Meetings.Wait(t.Context(), id, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), time.Second)
+	})
+}
+
+// busyStorage is a service whose upload URLs are valid for a short time, and storage that takes one PUT in
+// a while and rejects all others.
+type busyStorage struct {
+	validity time.Duration // of a URL
+	every    time.Duration // a PUT is taken
+
+	mu     sync.Mutex
+	next   time.Time      // a PUT is taken
+	stored map[string]int // by meeting
+}
+
+func (s *busyStorage) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp := &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: req}
+	respond := func(status int, text string) (*http.Response, error) {
+		resp.StatusCode = status
+		resp.Body = io.NopCloser(strings.NewReader(text))
+		return resp, nil
+	}
+	if req.Method == http.MethodPost {
+		id := strings.Split(req.URL.Path, "/")[3]
+		const form = `{"upload_url":"https://storage.example/%s?issued=%d","expires_in":%d,"method":"PUT"}`
+		return respond(200, fmt.Sprintf(form, id, time.Now().UnixNano(), int(s.validity.Seconds())))
+	}
+	issued, err := strconv.ParseInt(req.URL.Query().Get("issued"), 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if now.Sub(time.Unix(0, issued)) > s.validity {
+		return respond(403, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>")
+	}
+	if now.Before(s.next) {
+		return respond(503, "<Error><Code>SlowDown</Code></Error>")
+	}
+	s.next = now.Add(s.every)
+	s.stored[strings.TrimPrefix(req.URL.Path, "/")]++
+	_, err = io.Copy(io.Discard, req.Body)
+	return resp, err
+}
+
+// The URL is requested after every other wait, so that it does not expire in a queue.
+func TestUpload_RequestsTheURLLast(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		uploads  int
+		validity time.Duration
+		every    time.Duration
+	}{
+		"URLs of 15 s":         {64, 15 * time.Second, 500 * time.Millisecond},
+		"a PUT in ten seconds": {100, 15 * time.Minute, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				storage := &busyStorage{validity: test.validity, every: test.every, stored: map[string]int{}}
+				hc := &http.Client{Transport: storage}
+				c, err := testkit.New("https://minutes.example", testkit.Key,
+					minutes.WithUploadConcurrency(test.uploads), minutes.WithHTTPClient(hc))
+				require.NoError(t, err)
+				var uploads sync.WaitGroup
+				for n := range test.uploads {
+					uploads.Go(func() {
+						assert.NoError(t, c.Meetings.Upload(t.Context(), fmt.Sprint("mtg_", n), testkit.Audio(10), nil))
+					})
+				}
+				uploads.Wait()
+				require.Len(t, storage.stored, test.uploads)
+				for id, n := range storage.stored {
+					require.Equal(t, 1, n, id)
+				}
+			})
+		})
+	}
 }
 
 // ctx ends an upload at once at each stage, and nothing is left of it.
 func TestUpload_ObeysContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("enough")
+	type faults map[minutes.Operation]minutestest.Fault
+	slow := minutestest.Delay(time.Minute)
 	for name, test := range map[string]struct {
-		faults map[minutes.Operation]minutestest.Fault
+		faults faults
 		after  time.Duration
 	}{
-		"before it begins":                          {nil, 0},
-		"while it requests a URL":                   {map[minutes.Operation]minutestest.Fault{minutes.OpMeetingsUploadURL: minutestest.Delay(time.Minute)}, 5 * time.Second},
-		"while it waits for storage":                {map[minutes.Operation]minutestest.Fault{minutes.OpUpload: minutestest.RateLimit("60")}, 5 * time.Second},
-		"while it checks whether the audio arrived": {map[minutes.Operation]minutestest.Fault{minutes.OpUpload: minutestest.ResetUpload(1), minutes.OpMeetingsGet: minutestest.Delay(time.Minute)}, 10 * time.Second},
+		"before it begins":           {nil, 0},
+		"while it requests a URL":    {faults{minutes.OpMeetingsUploadURL: slow}, 5 * time.Second},
+		"while it waits for storage": {faults{minutes.OpUpload: minutestest.RateLimit("60")}, 5 * time.Second},
+		"while it checks whether the audio arrived": {
+			faults{minutes.OpUpload: minutestest.ResetUpload(1), minutes.OpMeetingsGet: slow}, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -205,31 +387,47 @@ func TestUpload_ObeysContext(t *testing.T) {
 	}
 }
 
-// Four uploads that hang stop no other upload: they end with UploadTimeouts.Stall, or with ctx.
+// Four uploads that hang stop no other upload: ctx ends whatever hangs, and timeouts end what the Client
+// itself waits for, which is everything but the functions of a Source of one's own.
 func TestUpload_FreesSlotsOfWhatHangs(t *testing.T) {
 	t.Parallel()
-	reading := func(contentType string) func(func()) minutes.Source {
+	readingAt := func(contentType string) func(func()) minutes.Source {
 		return func(block func()) minutes.Source {
-			return minutes.FromReaderAt(testbase.ReaderAtFunc(func([]byte, int64) (int, error) { block(); return 0, io.EOF }), 10, contentType)
+			audio := testbase.ReaderAtFunc(func([]byte, int64) (int, error) {
+				block()
+				return 0, io.EOF
+			})
+			return minutes.FromReaderAt(audio, 10, contentType)
 		}
 	}
-	for name, hung := range map[string]func(block func()) minutes.Source{
-		"DialContext":                 func(func()) minutes.Source { return testkit.Audio(10) },
-		"ReadAt":                      reading("audio/wav"),
-		"ReadAt for the content type": reading(""),
-		"FromReader": func(block func()) minutes.Source {
-			return minutes.FromReader(testbase.ReaderFunc(func([]byte) (int, error) { block(); return 0, io.EOF }), "audio/wav")
-		},
-		"Source": func(block func()) minutes.Source {
-			return func(context.Context) (minutes.Recording, error) { block(); return minutes.Recording{}, io.EOF }
-		},
-		"Close": func(block func()) minutes.Source {
-			return testkit.Opened(minutes.Recording{Audio: blockedCloser{strings.NewReader("audio"), block}, Size: 5, ContentType: "audio/wav"})
-		},
+	const byTimeout = true
+	for name, test := range map[string]struct {
+		timeout bool // ends it, too
+		source  func(block func()) minutes.Source
+	}{
+		"DialContext":                 {byTimeout, func(func()) minutes.Source { return testkit.Audio(10) }},
+		"ReadAt":                      {byTimeout, readingAt("audio/wav")},
+		"ReadAt for the content type": {!byTimeout, readingAt("")},
+		"FromReader": {byTimeout, func(block func()) minutes.Source {
+			return minutes.FromReader(testbase.ReaderFunc(func([]byte) (int, error) {
+				block()
+				return 0, io.EOF
+			}), "audio/wav")
+		}},
+		"Source": {!byTimeout, func(block func()) minutes.Source {
+			return func(context.Context) (minutes.Recording, error) {
+				block()
+				return minutes.Recording{}, io.EOF
+			}
+		}},
+		"Close": {!byTimeout, func(block func()) minutes.Source {
+			audio := blockedCloser{strings.NewReader("audio"), block}
+			return testkit.Opened(minutes.Recording{Audio: audio, Size: 5, ContentType: "audio/wav"})
+		}},
 	} {
 		for bound, within := range map[string]time.Duration{"ctx": time.Second, "timeout": time.Minute} {
-			if bound == "timeout" && (name == "Source" || name == "Close") {
-				continue // nobody knows whether it makes progress
+			if bound == "timeout" && !test.timeout {
+				continue
 			}
 			t.Run(name+", "+bound, func(t *testing.T) {
 				t.Parallel()
@@ -237,13 +435,18 @@ func TestUpload_FreesSlotsOfWhatHangs(t *testing.T) {
 					srv := minutestest.NewServer(t)
 					blocked := make(chan struct{})
 					block := func() { <-blocked }
+					dial := func(context.Context, string, string) (net.Conn, error) {
+						block()
+						return nil, io.EOF
+					}
 					free := false
-					c := testkit.Client(srv, minutes.WithMaxRetries(0), onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+					storage := onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 						if name == "DialContext" && !free {
-							next = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { block(); return nil, io.EOF }}
+							next = &http.Transport{DialContext: dial}
 						}
 						return next.RoundTrip(req)
-					}))
+					})
+					c := testkit.Client(srv, minutes.WithMaxRetries(0), storage)
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					if bound == "ctx" {
@@ -252,7 +455,7 @@ func TestUpload_FreesSlotsOfWhatHangs(t *testing.T) {
 					for range 4 {
 						id := testkit.Waiting(t, srv)
 						go func() {
-							err := c.Meetings.Upload(ctx, id, hung(block), nil)
+							err := c.Meetings.Upload(ctx, id, test.source(block), nil)
 							assert.Equal(t, name == "Close", err == nil, "%v", err) // the audio has arrived
 						}()
 					}
@@ -274,17 +477,23 @@ type blockedCloser struct {
 	block func()
 }
 
-func (b blockedCloser) Close() error { b.block(); return nil }
+func (b blockedCloser) Close() error {
+	b.block()
+	return nil
+}
 
 // The error has the last response of storage, and the reason why the upload ended after it. An upload
-// that fails before it reaches storage is no *StorageError.
+// that fails before it reaches storage returns another error.
 func TestUpload_ReturnsErrors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		c, id := testkit.Client(srv), testkit.Waiting(t, srv)
-		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"), minutestest.ResetUpload(1))
-		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL, Nth: 2}, minutestest.Refuse(minutes.ErrForbidden), minutestest.Refuse(minutes.ErrForbidden))
+		c := testkit.Client(srv)
+		id := testkit.Waiting(t, srv)
+		forbidden := minutestest.Refuse(minutes.ErrForbidden)
+		puts := minutestest.Match{Operation: minutes.OpUpload}
+		srv.Inject(puts, minutestest.RefuseUpload(503, "SlowDown"), minutestest.ResetUpload(1))
+		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL, Nth: 2}, forbidden, forbidden)
 		err := c.Meetings.Upload(t.Context(), id, testkit.Audio(100_000), nil)
 		e, ok := errors.AsType[*minutes.StorageError](err)
 		require.True(t, ok, "%v", err)
@@ -293,7 +502,8 @@ func TestUpload_ReturnsErrors(t *testing.T) {
 		require.ErrorIs(t, err, syscall.ECONNRESET)
 		require.ErrorIs(t, err, minutes.ErrForbidden)
 		require.Equal(t, &minutes.StorageError{
-			StatusCode: 503, Code: "SlowDown", MeetingID: id, Message: e.Message, RequestID: e.RequestID, Host: e.Host, Err: e.Err,
+			StatusCode: 503, Code: "SlowDown", MeetingID: id,
+			Message: e.Message, RequestID: e.RequestID, Host: e.Host, Err: e.Err,
 		}, e)
 		require.True(t, minutes.Retryable(&minutes.StorageError{StatusCode: 503}), "one that a test has made")
 		require.False(t, minutes.Retryable(&minutes.StorageError{StatusCode: 403, Code: "AccessDenied"}))
@@ -301,9 +511,11 @@ func TestUpload_ReturnsErrors(t *testing.T) {
 		err = c.Meetings.Upload(t.Context(), id, testkit.Audio(10), nil)
 		_, ok = errors.AsType[*minutes.Error](err)
 		require.True(t, ok, "%v", err)
-		require.Regexp(t, `^minutes: upload for meeting mtg_\w+: POST /v1/meetings/mtg_\w+/upload-url: 403 FORBIDDEN: `, err.Error())
+		require.ErrorContains(t, err, "minutes: upload for meeting "+id+": POST /v1/meetings/"+id+
+			"/upload-url: 403 FORBIDDEN: ")
 		err = c.Meetings.Upload(t.Context(), id, minutes.FromReaderAt(strings.NewReader("short"), 10, "audio/wav"), nil)
-		require.EqualError(t, err, "minutes: upload for meeting "+id+": reading the recording: it ended after 5 of 10 bytes: unexpected EOF")
+		require.EqualError(t, err, "minutes: upload for meeting "+id+
+			": reading the recording: it ended after 5 of 10 bytes: unexpected EOF")
 		require.False(t, minutes.Retryable(err))
 	})
 }
@@ -337,15 +549,17 @@ func TestUpload_ChecksTargets(t *testing.T) {
 	} {
 		base, err := url.Parse(test.base)
 		require.NoError(t, err)
-		c, err := testkit.New(test.base, testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		transport := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			body := `{"upload_url":"` + test.target + `","expires_in":10000000000,"method":"PUT"}`
 			if req.URL.Host != base.Host {
 				assert.Equal(t, test.target, req.URL.String())
 				_, _ = io.Copy(io.Discard, req.Body)
 				body = ""
 			}
-			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
-		})}))
+			text := io.NopCloser(strings.NewReader(body))
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: text, Request: req}, nil
+		})
+		c, err := testkit.New(test.base, testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: transport}))
 		require.NoError(t, err)
 		err = c.Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil)
 		if test.rejected == "" {
@@ -366,13 +580,14 @@ func TestUploadSlots_LimitConcurrency(t *testing.T) {
 		const took = 4 * time.Minute
 		srv := minutestest.NewServer(t)
 		var now, most atomic.Int32
-		c := testkit.Client(srv, minutes.WithUploadConcurrency(2), onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		slow := onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 			most.Store(max(most.Load(), now.Add(1)))
 			resp, err := next.RoundTrip(req)
 			time.Sleep(took)
 			now.Add(-1)
 			return resp, err
-		}))
+		})
+		c := testkit.Client(srv, minutes.WithUploadConcurrency(2), slow)
 		began := time.Now()
 		var uploads sync.WaitGroup
 		for range 4 {

@@ -24,7 +24,7 @@ func recordings(t *testing.T, srv *minutestest.Server, n int) (*batch, *strings.
 	var stdout strings.Builder
 	in := t.TempDir()
 	for i := range n {
-		require.NoError(t, os.WriteFile(filepath.Join(in, fmt.Sprintf("%02d.mp3", i)), fmt.Append(nil, "sound ", i), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(in, fmt.Sprintf("%02d.mp3", i)), fmt.Append(nil, "ID3 sound ", i), 0o600))
 	}
 	return &batch{client: srv.Client(), in: in, out: filepath.Join(t.TempDir(), "out"), stdout: &stdout}, &stdout
 }
@@ -98,7 +98,7 @@ func TestBatch_SharesMeetingOfSameContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		b, _ := recordings(t, srv, 1)
-		require.NoError(t, os.WriteFile(filepath.Join(b.in, "copy.mp3"), []byte("sound 0"), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(b.in, "copy.mp3"), []byte("ID3 sound 0"), 0o600))
 		require.NoError(t, b.run(t.Context()))
 		assert.Equal(t, 2, files(t, b.out))
 		assert.Len(t, srv.Meetings(), 1)

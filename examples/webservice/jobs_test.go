@@ -71,11 +71,11 @@ func TestInstance_StopsUploads(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
 				srv.Update("org_acme", func(o *minutestest.Organisation) { set(o, false) })
 				for i := range 10 {
-					call(t, in, "PUT", fmt.Sprint(i, ".mp3"), "sound")
+					call(t, in, "PUT", fmt.Sprint(i, ".mp3"), "ID3 sound")
 				}
 				time.Sleep(30 * time.Minute)
 				requests, usage := len(srv.Requests()), len(srv.Requests(minutes.OpUsageGet))
-				call(t, in, "PUT", "10.mp3", "sound")
+				call(t, in, "PUT", "10.mp3", "ID3 sound")
 				time.Sleep(time.Hour)
 				asked := len(srv.Requests(minutes.OpUsageGet)) - usage
 				assert.InDelta(t, 12, asked, 1)
@@ -96,7 +96,7 @@ func TestInstance_StopsUploads(t *testing.T) {
 func TestInstance_RetriesFailedMeeting(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
 		srv.Script(minutestest.Script{Outcome: minutes.StatusTranscriptionFailed})
-		call(t, in, "PUT", "weekly.mp3", "sound")
+		call(t, in, "PUT", "weekly.mp3", "ID3 sound")
 		time.Sleep(time.Hour)
 		job := call(t, in, "GET", "weekly.mp3", "")
 		assert.Equal(t, "failed", job.State)
@@ -104,9 +104,9 @@ func TestInstance_RetriesFailedMeeting(t *testing.T) {
 		failed := srv.Meetings()[0].ID
 
 		srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesReady})
-		assert.Equal(t, "queued", call(t, in, "PUT", "weekly.mp3", "sound").State)
+		assert.Equal(t, "queued", call(t, in, "PUT", "weekly.mp3", "ID3 sound").State)
 		time.Sleep(15 * time.Minute)
-		job = call(t, in, "PUT", "weekly.mp3", "sound")
+		job = call(t, in, "PUT", "weekly.mp3", "ID3 sound")
 		assert.Equal(t, "done", job.State)
 		assert.Contains(t, job.Text, "# weekly.mp3")
 		require.Len(t, srv.Meetings(), 1)
@@ -121,13 +121,13 @@ func TestInstance_RetriesFailedMeeting(t *testing.T) {
 func TestInstance_DecidesByError(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ file, body, problem, want string }{
-		"temporary":    {"weekly.mp3", "sound", string(minutes.ErrInternal), "queued"},
-		"final":        {"weekly.mp3", "sound", string(minutes.ErrForbidden), "failed"},
-		"no recording": {"notes.txt", "text", "in no known audio or video format", "failed"},
+		"temporary":    {"weekly.mp3", "ID3 sound", string(minutes.ErrInternal), "queued"},
+		"final":        {"weekly.mp3", "ID3 sound", string(minutes.ErrForbidden), "failed"},
+		"no recording": {"notes.txt", "text", "the content is text/plain", "failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
-				if tc.body == "sound" {
+				if tc.body == "ID3 sound" {
 					srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrorCode(tc.problem)))
 				}
 				call(t, in, "PUT", tc.file, tc.body)
@@ -151,7 +151,7 @@ func TestLease_RunsOut(t *testing.T) {
 		b, err := open(t.Context(), dir, time.Minute, nil)
 		require.NoError(t, err)
 		defer b.db.Close()
-		require.NoError(t, a.add(t.Context(), "weekly.mp3", strings.NewReader("sound")))
+		require.NoError(t, a.add(t.Context(), "weekly.mp3", strings.NewReader("ID3 sound")))
 
 		name, err := a.take(t.Context())
 		require.NoError(t, err)

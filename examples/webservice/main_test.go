@@ -101,7 +101,7 @@ func TestInstances_OneKilled(t *testing.T) {
 	other := startProcess(t, dir, "MINUTES_BASE_URL="+service.URL, "MINUTES_API_KEY=key_ci_2")
 	for i := range recordings {
 		p := []*process{victim, other}[i%2]
-		p.call(t, "PUT", fmt.Sprint(i, ".mp3"), "sound")
+		p.call(t, "PUT", fmt.Sprint(i, ".mp3"), "ID3 sound")
 	}
 	done := func() (n int) {
 		for i := range recordings {

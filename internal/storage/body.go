@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"sync/atomic"
 	"time"
 )
@@ -13,24 +14,32 @@ import (
 // which ends the attempt if the next Read comes too late or takes too long.
 type body struct {
 	*Put
-	ctx      context.Context // nothing is read once it is done
-	abort    context.CancelCauseFunc
+	// ctx is that of the attempt: once it is done, nothing is read.
+	ctx context.Context
+	// abort ends ctx.
+	abort context.CancelCauseFunc
+	// watchdog calls stalled.
 	watchdog *time.Timer
-	sent     atomic.Int64 // bytes read
+	// sent is how many bytes have been read.
+	sent atomic.Int64
 	// turn has a token while a Read runs. It is a channel because a mutex would stop the virtual time
 	// of a test whose Audio sleeps.
 	turn chan struct{}
+	// modified is when Audio had been written to last before the first byte was read, if Audio is a file.
+	modified time.Time
 }
 
 // stalled ends the attempt because nothing has happened for too long.
 func (b *body) stalled() {
-	sent, limit := b.sent.Load(), b.Stall
+	sent := b.sent.Load()
 	what := errors.New("no byte moved")
+	limit := b.Stall
 	switch {
 	case len(b.turn) > 0: // in Audio or Progress
 		what = fmt.Errorf("%w blocked", ErrUnreadable)
 	case sent == b.Size:
-		what, limit = errors.New("no response"), b.Response
+		what = errors.New("no response")
+		limit = b.Response
 	}
 	b.abort(fmt.Errorf("%w for %v, after %d of %d bytes: %w", what, limit, sent, b.Size, ErrStalled))
 }
@@ -52,17 +61,14 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	b.watchdog.Reset(b.Stall)
 	p = p[:min(int64(len(p)), most, b.Size-sent)]
-	n, err := b.Audio.ReadAt(p, sent)
-	if n < len(p) { // otherwise err is nil, or io.EOF with the last byte
-		if err == nil || errors.Is(err, io.EOF) {
-			err = fmt.Errorf("it ended after %d of %d bytes: %w", sent+int64(n), b.Size, io.ErrUnexpectedEOF)
-		}
+	err := b.fill(p, sent)
+	if err != nil {
 		b.abort(fmt.Errorf("%w: %w", ErrUnreadable, err))
 	}
 	if b.ctx.Err() != nil {
 		return 0, context.Cause(b.ctx)
 	}
-	sent = b.sent.Add(int64(n))
+	sent = b.sent.Add(int64(len(p)))
 	if b.Progress != nil {
 		b.Progress(sent, b.Size)
 	}
@@ -73,7 +79,56 @@ func (b *body) Read(p []byte) (int, error) {
 	default:
 		b.watchdog.Reset(b.Stall)
 	}
-	return n, nil
+	return len(p), nil
+}
+
+// fill reads all of p at an offset. It checks a file before the first byte, so that no attempt is made in
+// vain, and after the last byte, so that storage never gets that byte if the ones before are of another
+// recording.
+func (b *body) fill(p []byte, at int64) error {
+	if at == 0 {
+		modified, err := b.checkFile()
+		if err != nil {
+			return err
+		}
+		b.modified = modified
+	}
+	n, err := b.Audio.ReadAt(p, at)
+	end := at + int64(n)
+	if n == len(p) && end < b.Size {
+		return nil
+	}
+	modified, changed := b.checkFile()
+	switch {
+	case changed != nil:
+		return changed
+	case !modified.Equal(b.modified):
+		return fmt.Errorf("%w; %s", ErrChanged, untilComplete)
+	case n == len(p): // err is nil, or io.EOF with the last byte
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		return fmt.Errorf("it ended after %d of %d bytes: %w", end, b.Size, io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+const untilComplete = "upload it once nothing writes to it any more"
+
+// checkFile returns an error unless Audio has Size bytes, as far as Audio can tell, and when someone wrote
+// to it last.
+func (b *body) checkFile() (modified time.Time, err error) {
+	file, ok := b.Audio.(interface{ Stat() (fs.FileInfo, error) })
+	if !ok {
+		return time.Time{}, nil
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return time.Time{}, err
+	}
+	if info.Size() != b.Size {
+		return time.Time{}, fmt.Errorf("%w from %d to %d bytes; %s", ErrChanged, b.Size, info.Size(), untilComplete)
+	}
+	return info.ModTime(), nil
 }
 
 // end stops all reading. Unless a Read blocks, none is running afterwards.
@@ -84,35 +139,4 @@ func (b *body) end() {
 	case <-time.After(grace):
 	}
 	b.watchdog.Stop()
-}
-
-// grace is how long to wait for a call after its context is done, since it needs a moment to notice.
-const grace = 100 * time.Millisecond
-
-// Run calls f on another goroutine and returns what f returns. If f blocks although ctx is done, Run
-// returns the cause of ctx, and f may still be running. If f succeeds after that, late gets the value.
-func Run[T any](ctx context.Context, f func() (T, error), late func(T)) (T, error) {
-	var value T
-	err := errors.New("the call ended its goroutine") // as a test's FailNow does
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		value, err = f()
-	}()
-	select {
-	case <-ended:
-		return value, err
-	case <-ctx.Done():
-	}
-	select {
-	case <-ended:
-		return value, err
-	case <-time.After(grace):
-	}
-	go func() {
-		if <-ended; err == nil {
-			late(value)
-		}
-	}()
-	return *new(T), context.Cause(ctx)
 }

@@ -15,32 +15,48 @@ import (
 type Step int
 
 const (
-	Stored Step = iota // not at all: storage has the recording
-	Retry              // with another attempt, to the same URL
-	Renew              // with another attempt, to a new URL
-	GiveUp             // not at all: the upload has failed
+	// Stored means that the upload is done: storage has the recording.
+	Stored Step = iota
+	// Retry is another attempt, to the same URL unless it has expired by then.
+	Retry
+	// Renew is another attempt, to a new URL.
+	Renew
+	// GiveUp means that the upload has failed, unless Decision.Ask finds audio.
+	GiveUp
 )
 
 // Decision is what follows an attempt.
 type Decision struct {
+	// Step is what happens after Wait and Ask.
 	Step Step
-	Wait time.Duration // before anything else
-	// Ask means: before Step, poll the meeting. If it has audio, the upload has succeeded.
+	// Wait is how long to wait first.
+	Wait time.Duration
+	// Ask means to poll the meeting after Wait. If it has audio, the upload has succeeded.
 	Ask bool
 }
 
-// State is what Decide knows about an upload. Decide keeps it up to date, from Attempts on.
+// State is what Decide knows about an upload. The caller sets the fields up to LastStored, and Decide the
+// others.
 type State struct {
-	MaxRetries int       // 0 switches retries off
-	Shared     bool      // other workers may upload to the meeting, and their audio is as good
-	Deadline   time.Time // of the caller; zero: none
+	// MaxRetries is the least number of retries; 0 switches them off.
+	MaxRetries int
+	// Shared means that other workers may upload to the meeting, and that their audio is as good.
+	Shared bool
+	// Deadline is the caller's; zero if there is none.
+	Deadline time.Time
+	// URLExpires is when the service lets the upload URL expire.
 	URLExpires time.Time
+	// LastStored is when storage took any recording of the Client last; zero if it never did.
+	LastStored time.Time
 
-	Attempts      int       // that have ended
-	FirstFailure  time.Time // when the first of them failed
-	Arrived       bool      // an attempt may have stored the recording, although nobody said so
-	Renewed       bool      // an expired URL was replaced
-	WithoutExpect bool      // storage rejected the header Expect, so the next attempts omit it
+	// Attempts is how many attempts have ended.
+	Attempts int
+	// FirstFailure is when the first of them failed.
+	FirstFailure time.Time
+	// Arrived means that an attempt may have stored the recording, although storage did not say so.
+	Arrived bool
+	// WithoutExpect means that storage rejected the header Expect, so the next attempts omit it.
+	WithoutExpect bool
 }
 
 const (
@@ -54,58 +70,93 @@ const (
 // Decide returns what follows an attempt that has ended now, and s with the attempt added. wait is
 // random, and at least the Retry-After of the outcome.
 func Decide(s State, o Outcome, now time.Time, wait time.Duration) (Decision, State) {
+	next := nextStep(s, o, now)
 	s.Attempts++
-	d := Decision{Step: GiveUp, Wait: wait}
-	switch status := o.StatusCode; {
-	case errors.Is(o.Err, ErrUnreadable), rest.Misconfigured(o.Err): // the next attempt would fail, too
-	case status/100 == 2 && o.Message == "":
-		return Decision{Step: Stored}, s
-	case status/100 == 2, status == 0 && o.Sent > 0: // storage may have the recording, and accept only one PUT for a URL
-		s.Arrived = true
-		d = Decision{Step: Renew, Wait: max(wait, settling), Ask: true}
-	case status == 0:
-		d.Step = Retry
-	case status == http.StatusExpectationFailed && !s.WithoutExpect: // RFC 9110, section 10.1.1
-		d.Step, s.WithoutExpect = Retry, true
-	case !s.Renewed && (saysExpired(status, o.Code, o.Message) || status == http.StatusForbidden && !now.Before(s.URLExpires)):
-		d.Step, s.Renewed = Renew, true
-	case temporary(status, o.Code):
-		// A gateway may report an error although the storage behind it has the recording.
-		d.Step, s.Arrived = Retry, s.Arrived || status >= 499 && o.Sent > 0
+	if next.Step == Stored {
+		return next, s
 	}
 	s.FirstFailure = cmp.Or(s.FirstFailure, now)
-	inTime := func(wait time.Duration) bool { return s.Deadline.IsZero() || now.Add(wait).Before(s.Deadline) }
-	tried := s.Attempts > s.MaxRetries && now.Sub(s.FirstFailure) >= Patience
-	if s.MaxRetries == 0 || tried || !inTime(d.Wait) || o.RetryAfter > rest.MaxRetryAfter {
-		d.Step = GiveUp
+	// A gateway may report an error although the storage behind it has the recording.
+	s.Arrived = s.Arrived || next.Ask || o.StatusCode >= 499 && o.Sent > 0
+	s.WithoutExpect = s.WithoutExpect || o.StatusCode == http.StatusExpectationFailed
+	next.Wait = max(next.Wait, wait)
+	failing := s.FirstFailure
+	if o.Busy() && s.LastStored.After(failing) { // storage works, and this upload waits for its turn
+		failing = s.LastStored
 	}
-	switch {
-	case d.Step == Retry && !now.Add(d.Wait).Before(s.URLExpires):
-		d.Step = Renew
-	case d.Step == GiveUp:
-		// A rejection may mean that another worker was faster.
-		d = Decision{Step: GiveUp, Ask: s.Arrived || s.Shared && o.StatusCode != 0}
-		if d.Ask && inTime(settling) {
-			d.Wait = settling
-		}
+	exhausted := s.MaxRetries == 0 || s.Attempts > s.MaxRetries && now.Sub(failing) >= Patience
+	tooLate := !s.inTime(now, next.Wait) || o.RetryAfter > rest.MaxRetryAfter
+	if next.Step == GiveUp || exhausted || tooLate {
+		return s.giveUp(o, now), s
 	}
-	return d, s
+	return next, s
 }
 
-// saysExpired reports whether storage says that it rejected the URL because it has expired.
-func saysExpired(status int, code, message string) bool {
-	return (status == http.StatusForbidden || status == http.StatusBadRequest) &&
-		strings.Contains(strings.ToLower(code+" "+message), "expired")
+// nextStep returns what an outcome calls for, without a limit on attempts or time.
+func nextStep(s State, o Outcome, now time.Time) Decision {
+	status := o.StatusCode
+	switch {
+	case errors.Is(o.Err, ErrUnreadable), rest.Misconfigured(o.Err): // the next attempt would fail, too
+		return Decision{Step: GiveUp}
+	case status/100 == 2 && o.Message == "":
+		return Decision{Step: Stored}
+	case status/100 == 2, status == 0 && o.Sent > 0:
+		// Storage may have the recording, and accept only one PUT for a URL.
+		return Decision{Step: Renew, Wait: settling, Ask: true}
+	case status == 0:
+		return Decision{Step: Retry}
+	case status == http.StatusExpectationFailed && !s.WithoutExpect: // RFC 9110, section 10.1.1
+		return Decision{Step: Retry}
+	case blamesTime(status, o.Code, o.Message), status == http.StatusForbidden && !now.Before(s.URLExpires):
+		return Decision{Step: Renew}
+	case temporary(status, o.Code):
+		return Decision{Step: Retry}
+	}
+	return Decision{Step: GiveUp}
+}
+
+// inTime reports whether a wait ends before the caller's deadline.
+func (s State) inTime(now time.Time, wait time.Duration) bool {
+	return s.Deadline.IsZero() || now.Add(wait).Before(s.Deadline)
+}
+
+// giveUp asks first whether there is audio after all, if an attempt may have stored it, or if storage
+// rejected the last one, because another worker may have been faster.
+func (s State) giveUp(o Outcome, now time.Time) Decision {
+	d := Decision{Step: GiveUp, Ask: s.Arrived || s.Shared && o.StatusCode != 0}
+	if d.Ask && s.inTime(now, settling) {
+		d.Wait = settling
+	}
+	return d
+}
+
+// blamesTime reports whether storage rejected the URL because it has expired, or because the clocks of
+// storage and of the service differ. A new URL or a little time can cure both.
+func blamesTime(status int, code, message string) bool {
+	if !slices.Contains([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden}, status) {
+		return false
+	}
+	text := strings.ToLower(code + " " + message)
+	return slices.ContainsFunc([]string{
+		"expired",              // ExpiredToken, ExpiredRequest, RequestExpired, "Request has expired"
+		"skewed",               // RequestTimeTooSkewed
+		"not valid yet",        // of MinIO, for a URL from the future
+		"not yet valid",        // of others, for the same
+		"no longer valid",      // for a URL or a signing key from the past
+		"tokenrefreshrequired", // for the service's own credentials
+	}, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // temporary reports whether storage may accept the same PUT later.
 func temporary(status int, code string) bool {
-	return status >= 500 || slices.Contains([]int{408, 429, 499}, status) ||
-		slices.Contains([]string{"RequestTimeout", "IncompleteBody", "OperationAborted"}, code)
+	return status >= 500 || slices.Contains([]int{408, 429, 499}, status) || slices.Contains([]string{
+		"RequestTimeout", "IncompleteBody", "ClientDisconnect", // the connection was lost
+		"OperationAborted", "ConditionalRequestConflict", // another request came at the same time
+	}, code)
 }
 
 // Retryable reports whether another upload may succeed later, after one that ended with such a
 // response, or without one if status is 0.
 func Retryable(status int, code, message string) bool {
-	return status == 0 || status/100 == 2 || temporary(status, code) || saysExpired(status, code, message)
+	return status == 0 || status/100 == 2 || temporary(status, code) || blamesTime(status, code, message)
 }

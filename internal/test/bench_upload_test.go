@@ -43,7 +43,7 @@ type uploadCost struct {
 
 const uploadTaskEnv = "MINUTES_BENCH_UPLOAD"
 
-// TestUploadTask is no test but the process that uploads.
+// TestUploadTask is not a test but the process that uploads.
 func TestUploadTask(t *testing.T) {
 	encoded := os.Getenv(uploadTaskEnv)
 	if encoded == "" {
@@ -75,11 +75,13 @@ func TestUploadTask(t *testing.T) {
 }
 
 func (task *uploadTask) ours(t *testing.T, transport http.RoundTripper) func(minutes.Recording) {
-	c, err := minutes.New(task.To, benchKey, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithMaxRetries(4))
+	hc := &http.Client{Transport: transport}
+	c, err := minutes.New(task.To, benchKey, minutes.WithHTTPClient(hc), minutes.WithMaxRetries(4))
 	require.NoError(t, err)
 	opts := &minutes.UploadOptions{Progress: func(int64, int64) {}}
 	return func(rec minutes.Recording) {
-		require.NoError(t, c.Meetings.Upload(t.Context(), benchID, minutes.FromReaderAt(rec.Audio, rec.Size, rec.ContentType), opts))
+		source := minutes.FromReaderAt(rec.Audio, rec.Size, rec.ContentType)
+		require.NoError(t, c.Meetings.Upload(t.Context(), benchID, source, opts))
 	}
 }
 
