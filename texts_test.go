@@ -30,7 +30,8 @@ func blocks(t *testing.T, path, kind string) []string {
 const prelude = `package snippets
 
 import (
-	"context"; "crypto/tls"; "crypto/x509"; "errors"; "fmt"; "log"; "log/slog"; "net/http"; "slices"; "strings"; "sync/atomic"
+	"context"; "crypto/tls"; "crypto/x509"; "errors"; "fmt"; "log"; "log/slog"; "net/http"; "net/http/httputil"
+	"slices"; "strings"; "sync/atomic"
 	"testing"; "testing/synctest"; "time"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -122,6 +123,29 @@ func TestLinks_HaveTargets(t *testing.T) {
 			}
 		}
 	}
+}
+
+// docs/observability.md lists each message that a Client logs.
+func TestLogMessages_AreListed(t *testing.T) {
+	t.Parallel()
+	list, err := os.ReadFile("docs/observability.md")
+	require.NoError(t, err)
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	message := regexp.MustCompile(`(?:LogAttrs\([^"]*|\.(?:Debug|Info|Warn|Error)\()"(minutes: [^"]*)"`)
+	found := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range message.FindAllSubmatch(text, -1) {
+			found++
+			assert.Contains(t, string(list), "| `"+string(m[1])+"` |", file)
+		}
+	}
+	assert.Greater(t, found, 3, "this test finds the messages")
 }
 
 // headings returns the anchors of the headings of a text.

@@ -105,13 +105,21 @@ func troubled(t *testing.T) *minutestest.Server {
 // outcome holds those attributes of a span that differ from attempt to attempt.
 type outcome map[attribute.Key]any
 
+const (
+	status = attribute.Key("http.response.status_code")
+	failed = attribute.Key("error.type")
+	code   = attribute.Key("meetings.code")
+	resend = attribute.Key("http.request.resend_count")
+	size   = attribute.Key("http.request.body.size")
+)
+
 func outcomeOf(s tracetest.SpanStub) outcome {
 	kept := outcome{}
 	for _, a := range s.Attributes {
 		switch a.Key {
-		case "error.type", "meetings.code":
+		case failed, code:
 			kept[a.Key] = a.Value.AsString()
-		case "http.response.status_code", "http.request.resend_count", "http.request.body.size":
+		case status, resend, size:
 			kept[a.Key] = int(a.Value.AsInt64())
 		}
 	}
@@ -132,13 +140,6 @@ func TestNew_TracesEachAttempt(t *testing.T) {
 			outcome outcome
 			code    codes.Code
 		}
-		const (
-			status = attribute.Key("http.response.status_code")
-			failed = attribute.Key("error.type")
-			code   = attribute.Key("meetings.code")
-			resend = attribute.Key("http.request.resend_count")
-			size   = attribute.Key("http.request.body.size")
-		)
 		var got []span
 		var last time.Time
 		for _, s := range e.attempts() {
@@ -161,7 +162,7 @@ func TestNew_TracesEachAttempt(t *testing.T) {
 
 		rejected := e.attempts()[0]
 		require.Equal(t, 2*time.Second, rejected.EndTime.Sub(rejected.StartTime))
-		require.Empty(t, rejected.Status.Description, "the status code says it")
+		require.Empty(t, rejected.Status.Description)
 		upload := e.attempts()[4]
 		require.Contains(t, upload.Status.Description, "no response for 5m0s")
 		require.Greater(t, upload.EndTime.Sub(upload.StartTime), 5*time.Minute)
@@ -291,6 +292,8 @@ func TestNew_CountsAttempts(t *testing.T) {
 			"meetings.operation=storage.put":         1,
 		}, sums(t, got["meetings.client.retries"]))
 		require.Equal(t, map[string]int64{"": 1}, sums(t, got["meetings.client.upload.stalls"]))
+		list, err := os.ReadFile("../docs/observability.md")
+		require.NoError(t, err)
 		for name, unit := range map[string]string{
 			"http.client.request.duration":   "s",
 			"http.client.request.body.size":  "By",
@@ -300,6 +303,7 @@ func TestNew_CountsAttempts(t *testing.T) {
 			"meetings.client.pause.duration": "s",
 		} {
 			require.Equal(t, unit, got[name].Unit, name)
+			require.Contains(t, string(list), "| `"+name+"` | "+unit+" |", "the list in docs/observability.md")
 		}
 		require.Len(t, got, 6)
 	})
