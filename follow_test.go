@@ -238,7 +238,7 @@ func TestFollow_EndsWhenTheServiceRejectsTheList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		time.AfterFunc(5*time.Minute, func() {
-			srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Scopes = []string{"minutes:read"} })
+			srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Scopes = []minutes.Scope{minutes.ScopeMinutesRead} })
 		})
 		began := time.Now()
 		got := follow(t, srv, direct(srv), time.Hour, nil)

@@ -117,12 +117,11 @@ func (v *vault) key(context.Context) (string, error) {
 		v.srv.Update("org_acme", func(o *minutestest.Organisation) {
 			o.Keys = append(o.Keys, minutestest.Key{Secret: secret, IntegrationID: "int_ci"})
 		})
+		if v.days == 0 {
+			continue
+		}
 		time.AfterFunc(time.Hour, func() {
-			v.srv.Update("org_acme", func(o *minutestest.Organisation) {
-				if k := o.Key(old); k != nil {
-					k.Revoked = true
-				}
-			})
+			v.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(old).Revoked = true })
 		})
 	}
 	return fmt.Sprint("key_of_day_", v.days-1), nil

@@ -173,7 +173,7 @@ func TestCookbook_Rejections(t *testing.T) {
 			require.ErrorIs(k.t, err, minutes.ErrPersonalAPIKeysDisabled)
 		},
 		"`INSUFFICIENT_SCOPE`": func(k kitchen) {
-			k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []string{"meetings:read"} })
+			k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []minutes.Scope{minutes.ScopeMeetingsRead} })
 			k.rejected(minutes.ErrInsufficientScope)
 		},
 		"`ORGANISATION_SUSPENDED`": func(k kitchen) {

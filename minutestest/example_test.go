@@ -105,7 +105,7 @@ func ExampleServer_Advance() {
 func ExampleServer_Update() {
 	srv := minutestest.New()
 	defer srv.Close()
-	srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []string{"meetings:read"} })
+	srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []minutes.Scope{minutes.ScopeMeetingsRead} })
 	_, err := srv.Client().Members.List(context.Background())
 	fmt.Println(errors.Is(err, minutes.ErrInsufficientScope))
 	// Output: true
@@ -229,7 +229,7 @@ func ExampleWithWorld() {
 	world := minutestest.DefaultWorld()
 	acme := &world.Organisations[0]
 	acme.Credits = new(3)
-	acme.Keys = append(acme.Keys, minutestest.Key{Secret: "key_reader", IntegrationID: "int_ci", Scopes: []string{"meetings:read"}})
+	acme.Keys = append(acme.Keys, minutestest.Key{Secret: "key_reader", IntegrationID: "int_ci", Scopes: []minutes.Scope{minutes.ScopeMeetingsRead}})
 	srv := minutestest.New(minutestest.WithWorld(world))
 	defer srv.Close()
 

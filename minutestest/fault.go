@@ -10,7 +10,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest/world"
+	"github.com/meeting-minutes/minutes-go/internal/strictjson"
 )
 
 // Fault is one way for a request to fail; see [Server.Inject]. Functions such as [Reset] return a Fault,
@@ -59,16 +59,16 @@ type faultForm struct {
 	Bytes          int64 `json:"bytes,omitempty"`
 	BytesPerSecond int64 `json:"bytes_per_second,omitempty"`
 	// Over is how long a body takes.
-	Over world.Duration `json:"over,omitempty"`
+	Over strictjson.Duration `json:"over,omitempty"`
 	// Delay is the wait before the fault takes place.
-	Delay world.Duration `json:"delay,omitempty"`
+	Delay strictjson.Duration `json:"delay,omitempty"`
 	// AfterEffect is whether the service handles the request first.
 	AfterEffect bool `json:"after_effect,omitempty"`
 }
 
 // Delay keeps the request waiting for d before it is handled. In a synctest bubble d is virtual time.
 func Delay(d time.Duration) Fault {
-	return Fault{form: faultForm{Kind: kindDelay, Delay: world.Duration(d)}}
+	return Fault{form: faultForm{Kind: kindDelay, Delay: strictjson.Duration(d)}}
 }
 
 // Reset resets the connection as soon as the request's header has arrived, so the request has no effect
@@ -170,13 +170,13 @@ func Truncate(n int64) Fault {
 
 // Drip handles the request and sends the header at once, but the body in ten pieces spread over d.
 func Drip(d time.Duration) Fault {
-	return Fault{form: faultForm{Kind: kindDrip, Over: world.Duration(d), AfterEffect: true}}
+	return Fault{form: faultForm{Kind: kindDrip, Over: strictjson.Duration(d), AfterEffect: true}}
 }
 
 // Delayed returns f with a wait of d before it takes place. With [Fault.AfterEffect], the request is
 // handled before the wait.
 func (f Fault) Delayed(d time.Duration) Fault {
-	f.form.Delay = world.Duration(d)
+	f.form.Delay = strictjson.Duration(d)
 	return f
 }
 
@@ -220,7 +220,7 @@ func (f Fault) MarshalJSON() ([]byte, error) { return json.Marshal(f.form) }
 // UnmarshalJSON reads the same JSON as MarshalJSON writes. It rejects unknown fields and invalid faults.
 func (f *Fault) UnmarshalJSON(data []byte) error {
 	var form faultForm
-	if err := world.Decode(data, &form); err != nil {
+	if err := strictjson.Decode(data, &form); err != nil {
 		return fmt.Errorf("fault: %w", err)
 	}
 	kind := kinds[form.Kind]

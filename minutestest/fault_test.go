@@ -492,11 +492,11 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 		`{"kind":"call"}`:                                   "works only within one process",
 		`{"kind":"reset","header":{"A":"b"}}`:               "reset has no response of its own",
 		`{"kind":"delay","delay":"2s","retry_after":"1"}`:   "retry_after: delay has no response of its own",
-		`{"kind":"rate_limit","header":{"A":1}}`:            "a number does not fit here",
-		`{"kind":"rate_limit","header":"A"}`:                "header: a string does not fit here",
+		`{"kind":"rate_limit","header":{"A":1}}`:            "header.A: a string expected",
+		`{"kind":"rate_limit","header":"A"}`:                "header: an object expected",
 		`{"kind":"bad_certificate"}`:                        "works only within one process",
-		`{"kind":"respond","status":"502"}`:                 "status: a string does not fit here",
-		`{"kind":"respond","status":502,"content_type":[]}`: "content_type: a array does not fit here",
+		`{"kind":"respond","status":"502"}`:                 "status: a whole number expected",
+		`{"kind":"respond","status":502,"content_type":[]}`: "content_type: a string expected",
 	} {
 		var f minutestest.Fault
 		require.ErrorContains(t, json.Unmarshal([]byte(text), &f), want)

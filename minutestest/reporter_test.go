@@ -82,17 +82,29 @@ func TestMistakes_FailTheTest(t *testing.T) {
 		"released meeting": {func(s *minutestest.Server) { s.Release("mtg_x") }, `Release: there is no meeting "mtg_x"`},
 		"organisation": {
 			func(s *minutestest.Server) { s.Update("org_x", func(*minutestest.Organisation) {}) },
-			`Update: there is no organisation "org_x"`,
+			`Update: there is no organisation "org_x", only ["org_acme"]`,
 		},
-		"credits":    {update(func(o *minutestest.Organisation) { o.Credits = new(-7) }), "Update: Organisations[0].Credits: -7 is negative"},
-		"page sizes": {func(s *minutestest.Server) { s.SetPageSizes(0) }, "UpdateWorld: PageSizes: "},
+		"organisation to read": {
+			func(s *minutestest.Server) { s.Organisation("org_x") },
+			`Organisation: there is no organisation "org_x", only ["org_acme"]`,
+		},
+		"key": {
+			update(func(o *minutestest.Organisation) { o.Key("key_x").Revoked = true }),
+			`Update: there is no key "key_x", only ["key_ci" "key_ada" "key_ben"]`,
+		},
+		"member":      {update(func(o *minutestest.Organisation) { o.Member("emp_x").Admin = true }), `there is no member "emp_x", only ["emp_ada" `},
+		"integration": {update(func(o *minutestest.Organisation) { o.Integration("int_x").Inactive = true }), `there is no integration "int_x", only ["int_ci"]`},
+		"project":     {update(func(o *minutestest.Organisation) { o.Project("prj_x").Archived = true }), `there is no project "prj_x", only ["prj_apollo" `},
+		"template":    {update(func(o *minutestest.Organisation) { o.Template("tpl_x").Name = "" }), `there is no template "tpl_x", only ["tpl_standard" `},
+		"credits":     {update(func(o *minutestest.Organisation) { o.Credits = new(-7) }), "Update: Organisations[0].Credits: -7 is negative"},
+		"page sizes":  {func(s *minutestest.Server) { s.SetPageSizes(0) }, "UpdateWorld: PageSizes: "},
 		"meetings": {
 			func(s *minutestest.Server) { s.AddMeetings("org_acme", minutestest.WorldMeeting{}) },
 			"AddMeetings: Meetings[0].Title: ",
 		},
 		"organisation of meetings": {
 			func(s *minutestest.Server) { s.AddMeetings("org_x", minutestest.WorldMeeting{Title: "x"}) },
-			`AddMeetings: there is no organisation "org_x"`,
+			`AddMeetings: there is no organisation "org_x", only ["org_acme"]`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

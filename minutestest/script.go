@@ -1,6 +1,7 @@
 package minutestest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/mistake"
 )
 
 // Script sets the outcome of future meetings, and of the remaining stages of meetings in progress. A
@@ -145,18 +147,21 @@ func (s *Server) Meeting(id string) (Meeting, bool) { return s.engine.Meeting(id
 // objects added through the service, but without meetings.
 func (s *Server) World() World { return s.engine.World() }
 
-// Organisation returns one organisation of [Server.World].
-func (s *Server) Organisation(id string) (Organisation, bool) {
+// Organisation returns one organisation of [Server.World]. The test fails if there is none with this id.
+func (s *Server) Organisation(id string) Organisation {
+	s.reporter.Helper()
 	w := s.World()
-	if o := w.Organisation(id); o != nil {
-		return *o, true
+	var o Organisation
+	err := mistake.Catch(func() { o = *w.Organisation(id) })
+	if err != nil {
+		s.reporter.Mistake("Organisation", err)
 	}
-	return Organisation{}, false
+	return o
 }
 
 // Update changes anything in an Organisation while it is in use, such as its quota, its keys or a
-// member's status, but not its id and its meetings. A mistake fails the test with its path, and then
-// nothing changes. change runs under the Server's lock, so it must not call the Server.
+// member's status, but not its id and its meetings. A mistake, such as a key that does not exist, fails the
+// test, and then nothing changes. change runs under the Server's lock, so it must not call the Server.
 //
 //	srv.Update("org_acme", func(o *minutestest.Organisation) {
 //		o.Credits = new(0)
@@ -166,9 +171,6 @@ func (s *Server) Update(organisation string, change func(*Organisation)) {
 	s.reporter.Helper()
 	s.update("Update", organisation, func(w *World) error {
 		o := w.Organisation(organisation)
-		if o == nil {
-			return fmt.Errorf("there is no organisation %q", organisation)
-		}
 		change(o)
 		o.ID = organisation
 		return nil
@@ -185,7 +187,10 @@ func (s *Server) UpdateWorld(change func(*World) error) {
 
 func (s *Server) update(method, organisation string, change func(*World) error) {
 	s.reporter.Helper()
-	if err := s.engine.Update(change); err != nil {
+	var rejected error
+	unknown := mistake.Catch(func() { rejected = s.engine.Update(change) })
+	err := cmp.Or(unknown, rejected)
+	if err != nil {
 		s.reporter.Mistake(method, err)
 		return
 	}

@@ -14,7 +14,6 @@ import (
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/mistake"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
@@ -277,8 +276,8 @@ func (s *Server) Key() string {
 		return ""
 	}
 	for _, k := range s.world.Organisations[0].Keys {
-		lacks := func(scope string) bool { return k.Scopes != nil && !slices.Contains(k.Scopes, scope) }
-		if k.IntegrationID != "" && !slices.ContainsFunc(route.Scopes, lacks) && !k.Revoked && k.ExpiresAt == 0 {
+		lacks := func(scope minutes.Scope) bool { return k.Scopes != nil && !slices.Contains(k.Scopes, scope) }
+		if k.IntegrationID != "" && !slices.ContainsFunc(engine.Scopes, lacks) && !k.Revoked && k.ExpiresAt == 0 {
 			return k.Secret
 		}
 	}

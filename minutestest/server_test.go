@@ -270,13 +270,13 @@ func TestKey_IsTheFirstWithEveryScope(t *testing.T) {
 	o := &w.Organisations[0]
 	o.Keys = []minutestest.Key{
 		{Secret: "personal", MemberID: "emp_ada"},
-		{Secret: "limited", IntegrationID: "int_ci", Scopes: []string{"meetings:read"}},
+		{Secret: "limited", IntegrationID: "int_ci", Scopes: []minutes.Scope{minutes.ScopeMeetingsRead}},
 		{Secret: "revoked", IntegrationID: "int_ci", Revoked: true},
 		{Secret: "expiring", IntegrationID: "int_ci", ExpiresAt: 1},
 		{Secret: "good", IntegrationID: "int_ci"},
 	}
 	assert.Equal(t, "good", minutestest.NewServer(t, minutestest.WithWorld(w)).Key())
-	o.Keys[4].Scopes = []string{"minutes:read", "meetings:delete", "meetings:write", "meetings:read", "employees:write", "employees:read"}
+	o.Keys[4].Scopes = []minutes.Scope{"minutes:read", "meetings:delete", "meetings:write", "meetings:read", "employees:write", "employees:read"}
 	assert.Equal(t, "good", minutestest.NewServer(t, minutestest.WithWorld(w)).Key(), "with a list of all")
 	o.Keys = o.Keys[:4]
 	assert.Empty(t, minutestest.NewServer(t, minutestest.WithWorld(w)).Key())

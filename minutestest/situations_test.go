@@ -92,7 +92,7 @@ func TestCallbacks_MayCallTheServer(t *testing.T) {
 			called++
 			_, _ = s.Requests(), s.Violations()
 			_, _ = s.Meeting(r.MeetingID)
-			_, _ = s.Organisation("org_acme")
+			_ = s.Organisation("org_acme")
 			s.Update("org_acme", func(o *minutestest.Organisation) { o.Name = "Acme again" })
 			s.Script(minutestest.Script{Title: "Other"})
 			s.Inject(minutestest.Match{Title: "Other"}, minutestest.Reset()).Optional()
@@ -215,7 +215,7 @@ func TestWorld_HoldsMeetings(t *testing.T) {
 		for _, m := range all[52:] {
 			assert.Equal(t, m.Title, string(m.Status))
 		}
-		now, _ := s.Organisation("org_acme")
+		now := s.Organisation("org_acme")
 		assert.Equal(t, []int{3, 30}, []int{*now.Credits, *now.TranscribeSeconds})
 		time.Sleep(time.Hour)
 		assert.Equal(t, minutes.StatusMinutesReady, s.Meetings()[51].Status, "it goes on")

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/strictjson"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
@@ -143,7 +144,7 @@ func LoadWorld(r io.Reader) (World, error) {
 	var w World
 	data, err := io.ReadAll(r)
 	if err == nil {
-		err = world.Decode(data, &w)
+		err = strictjson.Decode(data, &w)
 	}
 	if err == nil {
 		err = engine.Check(w)

@@ -36,7 +36,7 @@ func TestLoadWorld(t *testing.T) {
 	o := w.Organisations[0]
 	assert.Equal(t, 100, *o.Credits)
 	assert.Equal(t, minutes.MemberInvited, o.Member("emp_ada").Status)
-	assert.Equal(t, []string{"meetings:read"}, o.Key("key_ada").Scopes)
+	assert.Equal(t, []minutes.Scope{minutes.ScopeMeetingsRead}, o.Key("key_ada").Scopes)
 	assert.Nil(t, o.Key("key_ci").Scopes, "absent scopes mean all")
 
 	text, err := json.Marshal(w)
@@ -120,14 +120,14 @@ func TestLoadWorld_NamesPathOfMistake(t *testing.T) {
 		"not JSON":              {"{\n\"organisations\":x}", `world: line 2: invalid character 'x' looking for beginning of value`},
 		"two values":            {`{} {}`, `world: there is more after the JSON value`},
 		"garbage after it":      {small + "\n}", `world: there is more after the JSON value`},
-		"a list":                {`[]`, `world: the JSON value: a array does not fit here`},
+		"a list":                {`[]`, `world: an object expected`},
 		"null":                  {`null`, `world: organisations: at least one expected`},
 		"no organisation":       {`{"stages":{"write":"1s"},"organisations":[]}`, `world: organisations: at least one expected`},
-		"a decimal point":       {`{"organisations":[{"id":"o","max_terms":10.5}]}`, `max_terms: a number 10.5 does not fit here`},
+		"a decimal point":       {`{"organisations":[{"id":"o","max_terms":10.5}]}`, `world: organisations[0].max_terms: a whole number expected`},
 		"unknown field":         {`{"organisation":[]}`, `world: unknown field "organisation"`},
-		"unknown field inside":  {`{"organisations":[{"id":"o","members":[{"id":"emp_1"},{"id":"emp_2","nmae":"x"}]}]}`, `world: unknown field "nmae"`},
+		"unknown field inside":  {`{"organisations":[{"id":"o","members":[{"id":"emp_1"},{"id":"emp_2","nmae":"x"}]}]}`, `world: organisations[0].members[1]: unknown field "nmae"`},
 		"unknown stage":         {`{"stages":{"prepair":"1s"}}`, `world: stages: unknown field "prepair"`},
-		"no duration":           {`{"stages":{"prepare":"soon"}}`, `world: stages: "soon" is not a duration such as 20ms or 1m30s`},
+		"no duration":           {`{"stages":{"prepare":"soon"}}`, `world: stages.prepare: "soon" is not a duration such as 20ms or 1m30s`},
 		"negative duration":     {`{"stages":{"write":"-1s"}}`, `stages.write: -1s is negative`},
 		"negative preparation":  {`{"stages":{"prepare":"-1s"}}`, `stages.prepare: -1s is negative`},
 		"no id":                 {`{"organisations":[{"name":"Acme"}]}`, `organisations[0].id: missing`},
@@ -199,7 +199,7 @@ func TestWorld_NeedsOnlyIDs(t *testing.T) {
 		"projects":[{"id":"prj_a"}],"templates":[{"id":"tpl_a"}],"max_terms":1,"vocabulary":[{"term":"x"}],"credits":0,"transcribe_seconds":0,"max_members":0,"keys":[{"secret":"k","member_id":"emp_a","scopes":[]}]}]}`))
 	require.NoError(t, err)
 	srv := minutestest.NewServer(t, minutestest.WithWorld(w))
-	o, _ := srv.Organisation("o")
+	o := srv.Organisation("o")
 	assert.Equal(t, "emp_a", o.Members[0].Name, "a member without a name goes by the id")
 	text, err := json.Marshal(o)
 	require.NoError(t, err)
@@ -219,11 +219,11 @@ func TestScript_JSONRoundTrip(t *testing.T) {
 	require.NoError(t, json.Unmarshal(written, &read))
 	assert.Equal(t, script, read)
 	for text, want := range map[string]string{
-		`[]`:                          "script: the JSON value: a array does not fit here",
-		`{"title":1}`:                 "script: title: a number does not fit here",
-		`{"titel":"x"}`:               `script: unknown field "titel"`,
-		`{"stages":{"prepair":"1s"}}`: `script: stages: unknown field "prepair"`,
-		`{"duration":"soon"}`:         `script: "soon" is not a duration such as 20ms or 1m30s`,
+		`[]`:                          "an object expected",
+		`{"title":1}`:                 "title: a string expected",
+		`{"titel":"x"}`:               `unknown field "titel"`,
+		`{"stages":{"prepair":"1s"}}`: `stages: unknown field "prepair"`,
+		`{"duration":"soon"}`:         `duration: "soon" is not a duration such as 20ms or 1m30s`,
 	} {
 		assert.EqualError(t, json.Unmarshal([]byte(text), &read), want, text)
 	}

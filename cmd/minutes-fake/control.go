@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"github.com/meeting-minutes/minutes-go/internal/mistake"
-	"github.com/meeting-minutes/minutes-go/minutestest/world"
+	"github.com/meeting-minutes/minutes-go/internal/strictjson"
 )
 
 // maxBody is the longest body that the control API takes.
@@ -148,7 +148,7 @@ func with[T any](do func(request, T) (any, error)) endpoint {
 	return func(r request) (any, error) {
 		var sent T
 		if len(r.body) > 0 {
-			if err := world.Decode(r.body, &sent); err != nil {
+			if err := strictjson.Decode(r.body, &sent); err != nil {
 				return nil, err
 			}
 		}

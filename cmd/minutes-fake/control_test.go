@@ -50,7 +50,7 @@ func TestControl_RejectsInvalidRequests(t *testing.T) {
 		`PATCH /world {"stages":{"write":"x"}}`:                                                                   `"x" is not a duration`,
 		`PUT /world {"organisations":[]}`:                                                                         "organisations: at least one expected",
 		`PATCH /world {"organisations":[]}`:                                                                       "organisations: at least one expected",
-		`PATCH /world {"organisations":[{"id":"org_acem","credits":0}]}`:                                          `organisations[0].id: there is no organisation "org_acem"; there are org_acme, and PUT`,
+		`PATCH /world {"organisations":[{"id":"org_acem","credits":0}]}`:                                          `organisations[0].id: there is no organisation "org_acem", only ["org_acme"]; PUT`,
 		`PATCH /world {"organisations":[7]}`:                                                                      "organisations",
 		`POST /faults {"match":{"operation":"storage.put"},"faults":[{"kind":"refuse","code":"INTERNAL_ERROR"}]}`: "refuse: it is not an error of storage; use refuse_upload",
 		`POST /faults {"faults":[{"kind":"refuse","code":"RATE_LIMITED"}]}`:                                       "refuse: code: the API's 429 has no code, so there is no \"RATE_LIMITED\"; use rate_limit",

@@ -13,8 +13,8 @@ import (
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/mistake"
+	"github.com/meeting-minutes/minutes-go/internal/strictjson"
 	"github.com/meeting-minutes/minutes-go/minutestest"
-	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 type object = map[string]any
@@ -174,7 +174,7 @@ func (r request) clock() (any, error) {
 }
 
 type clockSpec struct {
-	Advance world.Duration `json:"advance"`
+	Advance strictjson.Duration `json:"advance"`
 }
 
 func (r request) advanceClock(by clockSpec) (any, error) {

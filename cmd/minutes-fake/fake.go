@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/mistake"
+	"github.com/meeting-minutes/minutes-go/internal/strictjson"
 	"github.com/meeting-minutes/minutes-go/minutestest"
-	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // fake is the service from one reset to the next, with what the control API has added to it.
@@ -44,8 +44,8 @@ type faultSpec struct {
 	Faults   []minutestest.Fault `json:"faults"`
 	Optional bool                `json:"optional,omitempty"`
 	// From and To are the window of time, counted from now.
-	From world.Duration `json:"from,omitempty"`
-	To   world.Duration `json:"to,omitempty"`
+	From strictjson.Duration `json:"from,omitempty"`
+	To   strictjson.Duration `json:"to,omitempty"`
 }
 
 // newFake returns a fake with a world.

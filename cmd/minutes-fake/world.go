@@ -7,10 +7,10 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 
+	"github.com/meeting-minutes/minutes-go/internal/mistake"
+	"github.com/meeting-minutes/minutes-go/internal/strictjson"
 	"github.com/meeting-minutes/minutes-go/minutestest"
-	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 func (r request) world() (any, error) { return r.fake.World(), nil }
@@ -34,7 +34,7 @@ func (r request) patchWorld(patch object) (any, error) {
 		_ = json.Unmarshal(text, &before)
 		text, _ = json.Marshal(merge(before, patch))
 		var after minutestest.World
-		err := world.Decode(text, &after)
+		err := strictjson.Decode(text, &after)
 		if err == nil && len(after.Organisations) == 0 {
 			err = errNoOrganisation
 		}
@@ -54,15 +54,13 @@ func (r request) knowsOrganisations(patch object) error {
 	for i, e := range list {
 		o, _ := e.(object)
 		id, ok := o["id"].(string)
-		if !ok || w.Organisation(id) != nil {
-			continue // without an id, the checker of worlds says so
+		if !ok {
+			continue // the checker of worlds says so
 		}
-		var ids []string
-		for _, o := range w.Organisations {
-			ids = append(ids, o.ID)
+		unknown := mistake.Catch(func() { w.Organisation(id) })
+		if unknown != nil {
+			return fmt.Errorf("organisations[%d].id: %w; PUT /world sets others", i, unknown)
 		}
-		return fmt.Errorf("organisations[%d].id: there is no organisation %q; there are %s, and PUT /world sets others",
-			i, id, strings.Join(ids, ", "))
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func TestFaults(t *testing.T) {
 				got, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
 				require.NoError(t, err)
 				assert.Len(t, got.items, 2)
-				acme, _ := srv.Organisation("org_acme")
+				acme := srv.Organisation("org_acme")
 				assert.Equal(t, *minutestest.DefaultWorld().Organisations[0].Credits-1, *acme.Credits, "one set of minutes")
 			})
 		})
@@ -108,7 +108,7 @@ func TestRejections(t *testing.T) {
 	}{
 		"no credits":    {func(o *minutestest.Organisation) { o.Credits = new(0) }, "Nothing was uploaded"},
 		"a revoked key": {func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true }, "The API key does not work"},
-		"a scope":       {func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []string{"meetings:read"} }, "The API key does not work"},
+		"a scope":       {func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []minutes.Scope{minutes.ScopeMeetingsRead} }, "The API key does not work"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serviceTest(t, func(t *testing.T, srv *minutestest.Server) {

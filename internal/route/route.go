@@ -4,9 +4,6 @@ package route
 
 import "net/http"
 
-// Scopes lists every scope that a key can carry (section 5).
-var Scopes = []string{"employees:read", "employees:write", "meetings:read", "meetings:write", "meetings:delete", "minutes:read"}
-
 // Param is the only path parameter.
 const Param = "{meeting_id}"
 

@@ -72,11 +72,17 @@ func TestEveryOperation_NeedsItsScope(t *testing.T) {
 	t.Parallel()
 	world := minutestest.DefaultWorld()
 	acme := &world.Organisations[0]
-	for _, scope := range route.Scopes {
-		others := slices.DeleteFunc(slices.Clone(route.Scopes), func(s string) bool { return s == scope })
+	var scopes []minutes.Scope
+	for _, row := range route.Table {
+		scopes = append(scopes, minutes.Scope(row.Scope))
+	}
+	slices.Sort(scopes)
+	scopes = slices.Compact(scopes)
+	for _, scope := range scopes {
+		others := slices.DeleteFunc(slices.Clone(scopes), func(s minutes.Scope) bool { return s == scope })
 		acme.Keys = append(acme.Keys,
-			minutestest.Key{Secret: "key_only_" + scope, IntegrationID: "int_ci", Scopes: []string{scope}},
-			minutestest.Key{Secret: "key_without_" + scope, IntegrationID: "int_ci", Scopes: others})
+			minutestest.Key{Secret: "key_only_" + string(scope), IntegrationID: "int_ci", Scopes: []minutes.Scope{scope}},
+			minutestest.Key{Secret: "key_without_" + string(scope), IntegrationID: "int_ci", Scopes: others})
 	}
 	srv := minutestest.NewServer(t, minutestest.WithWorld(world))
 	for _, op := range testkit.Operations() {

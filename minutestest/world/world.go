@@ -4,9 +4,11 @@
 package world
 
 import (
+	"fmt"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/mistake"
 )
 
 // World is what a fake begins with: organisations with their people, keys and settings. In Go as in
@@ -102,7 +104,7 @@ type Key struct {
 	Secret        string           `json:"secret"`                   // the key itself, as a client sends it
 	MemberID      string           `json:"member_id,omitempty"`      // the owner of a personal key; otherwise empty
 	IntegrationID string           `json:"integration_id,omitempty"` // the owner of an integration's key; otherwise empty
-	Scopes        []string         `json:"scopes,omitzero"`          // nil: all of them; empty but not nil: none
+	Scopes        []minutes.Scope  `json:"scopes,omitzero"`          // nil: all of them; empty but not nil: none
 	IPAllowlist   []string         `json:"ip_allowlist,omitempty"`   // addresses and CIDR blocks; empty: from anywhere
 	ExpiresAt     minutes.UnixTime `json:"expires_at,omitempty"`     // 0: never
 	Revoked       bool             `json:"revoked,omitempty"`        // requests get UNAUTHENTICATED, as with an expired key
@@ -124,43 +126,50 @@ type MeetingSpec struct {
 	Count          int                `json:"count,omitempty"` // how many; 0: one
 }
 
-// Organisation returns the organisation with this id, or nil.
+// Organisation returns a pointer to the organisation with this id, so that you can change it. Like the
+// methods of [Organisation], it panics if there is none: the message names those that exist. In an update
+// of a Server, that fails the test.
 func (w *World) Organisation(id string) *Organisation {
-	return find(w.Organisations, func(o *Organisation) bool { return o.ID == id })
+	return find(w.Organisations, "organisation", id, func(o *Organisation) string { return o.ID })
 }
 
-// Member returns the member with this id, or nil.
+// Member returns a pointer to the member with this id. It panics if there is none.
 func (o *Organisation) Member(id string) *Member {
-	return find(o.Members, func(m *Member) bool { return m.ID == id })
+	return find(o.Members, "member", id, func(m *Member) string { return m.ID })
 }
 
-// Integration returns the integration with this id, or nil.
+// Integration returns a pointer to the integration with this id. It panics if there is none.
 func (o *Organisation) Integration(id string) *Integration {
-	return find(o.Integrations, func(i *Integration) bool { return i.ID == id })
+	return find(o.Integrations, "integration", id, func(i *Integration) string { return i.ID })
 }
 
-// Project returns the project with this id, or nil.
+// Project returns a pointer to the project with this id. It panics if there is none.
 func (o *Organisation) Project(id string) *Project {
-	return find(o.Projects, func(p *Project) bool { return p.ID == id })
+	return find(o.Projects, "project", id, func(p *Project) string { return p.ID })
 }
 
-// Template returns the template with this id, or nil.
+// Template returns a pointer to the template with this id. It panics if there is none.
 func (o *Organisation) Template(id string) *Template {
-	return find(o.Templates, func(t *Template) bool { return t.ID == id })
+	return find(o.Templates, "template", id, func(t *Template) string { return t.ID })
 }
 
-// Key returns the key with this secret, or nil.
+// Key returns a pointer to the key with this secret. It panics if there is none.
 func (o *Organisation) Key(secret string) *Key {
-	return find(o.Keys, func(k *Key) bool { return k.Secret == secret })
+	return find(o.Keys, "key", secret, func(k *Key) string { return k.Secret })
 }
 
-func find[T any](list []T, is func(*T) bool) *T {
+// find returns the element of a list that has a name, which is an id or a secret.
+func find[T any](list []T, kind, name string, nameOf func(*T) string) *T {
+	names := []string{}
 	for i := range list {
-		if is(&list[i]) {
-			return &list[i]
+		element := &list[i]
+		if nameOf(element) == name {
+			return element
 		}
+		names = append(names, nameOf(element))
 	}
-	return nil
+	err := fmt.Errorf("there is no %s %q, only %q", kind, name, names)
+	panic(mistake.Mistake{Method: "World", Err: err})
 }
 
 // Script sets how a meeting proceeds and ends. It applies to the meeting with the given id, external id

@@ -18,7 +18,7 @@ func (c *call) authenticate() *apiError {
 	c.service.mu.Lock()
 	defer c.service.mu.Unlock()
 	for _, o := range c.service.orgs {
-		if k := o.Key(secret); k != nil {
+		if k := keyOf(&o.Organisation, secret); k != nil {
 			c.org = o
 			return c.identify(o, k)
 		}
@@ -27,7 +27,7 @@ func (c *call) authenticate() *apiError {
 }
 
 func (c *call) identify(o *organisation, k *world.Key) *apiError {
-	m, in := o.Member(k.MemberID), o.Integration(k.IntegrationID)
+	m, in := memberOf(&o.Organisation, k.MemberID), integrationOf(&o.Organisation, k.IntegrationID)
 	c.key, c.member, c.Caller = k, m, cmp.Or(k.MemberID, k.IntegrationID)
 	switch {
 	case k.Revoked, k.ExpiresAt != 0 && !c.now.Before(k.ExpiresAt.Time()), m != nil && m.Status != minutes.MemberActive:

@@ -58,15 +58,15 @@ func TestKeys(t *testing.T) {
 		"no API access":              {func(o *world.Organisation) { o.APIDisabled, o.PersonalKeysDisabled = true, true }, "ada", nil, 403, "API_ACCESS_DISABLED"},
 		"no personal keys":           {func(o *world.Organisation) { o.PersonalKeysDisabled = true }, "ada", nil, 403, "PERSONAL_API_KEYS_DISABLED"},
 		"integrations go on":         {func(o *world.Organisation) { o.PersonalKeysDisabled = true }, "ci", nil, 200, ""},
-		"no scope":                   {key(world.Key{IntegrationID: "int_ci", Scopes: []string{}}), "k", nil, 403, "INSUFFICIENT_SCOPE"},
-		"its scope":                  {key(world.Key{IntegrationID: "int_ci", Scopes: []string{"meetings:read"}}), "k", nil, 200, ""},
+		"no scope":                   {key(world.Key{IntegrationID: "int_ci", Scopes: []minutes.Scope{}}), "k", nil, 403, "INSUFFICIENT_SCOPE"},
+		"its scope":                  {key(world.Key{IntegrationID: "int_ci", Scopes: []minutes.Scope{minutes.ScopeMeetingsRead}}), "k", nil, 200, ""},
 		"address before suspended": {func(o *world.Organisation) {
 			key(world.Key{MemberID: "emp_ada", IPAllowlist: []string{"10.0.0.0/8"}})(o)
 			o.Suspended = true
 		}, "k", nil, 403, "IP_NOT_ALLOWED"},
 		"revoked before address": {key(world.Key{MemberID: "emp_ada", Revoked: true, IPAllowlist: []string{"10.0.0.0/8"}}), "k", nil, 401, "UNAUTHENTICATED"},
 		"personal keys before scope": {func(o *world.Organisation) {
-			key(world.Key{MemberID: "emp_ada", Scopes: []string{}})(o)
+			key(world.Key{MemberID: "emp_ada", Scopes: []minutes.Scope{}})(o)
 			o.PersonalKeysDisabled = true
 		}, "k", nil, 403, "PERSONAL_API_KEYS_DISABLED"},
 	} {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
@@ -145,12 +144,12 @@ func (c *checker) key(at string, o *world.Organisation, k *world.Key) {
 	switch {
 	case (k.MemberID == "") == (k.IntegrationID == ""):
 		c.mistake(at, "give either a member_id or an integration_id")
-	case k.MemberID != "" && o.Member(k.MemberID) == nil:
+	case k.MemberID != "" && memberOf(o, k.MemberID) == nil:
 		c.mistake(at+".member_id", "no member %q", k.MemberID)
-	case k.IntegrationID != "" && o.Integration(k.IntegrationID) == nil:
+	case k.IntegrationID != "" && integrationOf(o, k.IntegrationID) == nil:
 		c.mistake(at+".integration_id", "no integration %q", k.IntegrationID)
 	}
-	each(at+".scopes", k.Scopes, func(path string, scope *string) { oneOf(c, path, *scope, route.Scopes...) })
+	each(at+".scopes", k.Scopes, func(path string, scope *minutes.Scope) { oneOf(c, path, *scope, Scopes...) })
 	each(at+".ip_allowlist", k.IPAllowlist, func(path string, from *string) {
 		if _, err := parsePrefix(*from); err != nil {
 			c.mistake(path, "%q is neither an address nor a CIDR block", *from)
@@ -178,11 +177,11 @@ func (c *checker) meetings(at string, o *world.Organisation, specs []world.Meeti
 		c.date(path+".date", m.Date)
 		oneOf(c, path+".status", m.Status, statuses...)
 		oneOf(c, path+".visibility", m.Visibility, visibilities...)
-		if by := creator(o, m); o.Member(by) == nil && o.Integration(by) == nil {
+		if by := creator(o, m); memberOf(o, by) == nil && integrationOf(o, by) == nil {
 			c.mistake(path+".creator_id", "no member or integration %q", by)
 		}
 		each(path+".participant_ids", m.ParticipantIDs, func(path string, id *string) {
-			if o.Member(*id) == nil {
+			if memberOf(o, *id) == nil {
 				c.mistake(path, "no member %q", *id)
 			}
 		})
@@ -191,7 +190,7 @@ func (c *checker) meetings(at string, o *world.Organisation, specs []world.Meeti
 				c.mistake(path, "no member %q who can sign in", *id)
 			}
 		})
-		if p := o.Project(m.ProjectID); m.ProjectID != "" && (p == nil || p.Archived) {
+		if p := projectOf(o, m.ProjectID); m.ProjectID != "" && (p == nil || p.Archived) {
 			c.mistake(path+".project_id", "no active project %q", m.ProjectID)
 		}
 		if m.Count < 0 || m.Count > maxCount {
@@ -226,6 +225,13 @@ func checkScript(sc world.Script) error {
 }
 
 var (
+	// Scopes are those that a key can have (section 5 of the API reference).
+	Scopes = []minutes.Scope{
+		minutes.ScopeEmployeesRead, minutes.ScopeEmployeesWrite,
+		minutes.ScopeMeetingsRead, minutes.ScopeMeetingsWrite, minutes.ScopeMeetingsDelete,
+		minutes.ScopeMinutesRead,
+	}
+
 	visibilities = []minutes.Visibility{minutes.VisibilityPrivate, minutes.VisibilityOrganisation, minutes.VisibilityShared}
 
 	// statuses are in the order in which a meeting comes to them.
@@ -260,6 +266,6 @@ func creator(o *world.Organisation, m *world.MeetingSpec) string {
 // shareable reports whether a meeting can be shared with this member: not with one who cannot sign
 // in, nor with an integration (section 2.3, D4).
 func shareable(o *world.Organisation, id string) bool {
-	m := o.Member(id)
+	m := memberOf(o, id)
 	return m != nil && slices.Contains([]minutes.MemberStatus{minutes.MemberActive, minutes.MemberInvited}, cmp.Or(m.Status, minutes.MemberActive))
 }

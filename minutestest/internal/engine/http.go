@@ -81,7 +81,7 @@ func (c *call) result() (any, *apiError) {
 	case found == nil:
 		c.Header.Set("Allow", strings.Join(allow, ", "))
 		return nil, errMethod
-	case c.key.Scopes != nil && !slices.Contains(c.key.Scopes, found.Scope):
+	case c.key.Scopes != nil && !slices.Contains(c.key.Scopes, minutes.Scope(found.Scope)):
 		return nil, errScope
 	}
 	if found.Method != http.MethodGet && found.Method != http.MethodDelete {

@@ -104,7 +104,11 @@ func (s *Service) Add(organisation string, specs []world.MeetingSpec) (ids []str
 	defer s.mu.Unlock()
 	o := s.organisation(organisation)
 	if o == nil {
-		return nil, fmt.Errorf("there is no organisation %q", organisation)
+		var known []string
+		for _, o := range s.orgs {
+			known = append(known, o.ID)
+		}
+		return nil, fmt.Errorf("there is no organisation %q, only %q", organisation, known)
 	}
 	c := &checker{taken: map[string]string{}}
 	for id, m := range o.byExternal {
@@ -141,7 +145,7 @@ func (o *organisation) add(spec *world.MeetingSpec, now time.Time) (ids []string
 
 // defaultVisibility is that of a meeting that its creator created without one (D2).
 func (o *organisation) defaultVisibility(creator string) minutes.Visibility {
-	if in := o.Integration(creator); in != nil {
+	if in := integrationOf(&o.Organisation, creator); in != nil {
 		return in.DefaultVisibility
 	}
 	return defaultPersonalVisibility

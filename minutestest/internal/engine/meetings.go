@@ -186,7 +186,7 @@ func (c *call) createMeeting() (any, *apiError) {
 	}
 	if m.TemplateID == "" {
 		m.TemplateID = o.defaultTemplate().ID
-	} else if o.Template(m.TemplateID) == nil {
+	} else if templateOf(&o.Organisation, m.TemplateID) == nil {
 		return nil, errNoTemplate
 	}
 	if existing := o.byExternal[m.ExternalID]; existing != nil { // D3
@@ -254,11 +254,11 @@ func (o *organisation) checkShared(f *form, shared []string) *apiError {
 // archived (D4, D20).
 func (o *organisation) known(participants []string, project string) *apiError {
 	for _, id := range participants {
-		if o.Member(id) == nil {
+		if memberOf(&o.Organisation, id) == nil {
 			return errNoMember
 		}
 	}
-	if p := o.Project(project); project != "" && (p == nil || p.Archived) {
+	if p := projectOf(&o.Organisation, project); project != "" && (p == nil || p.Archived) {
 		return errNoProject
 	}
 	return nil

@@ -36,7 +36,7 @@ var handlers = map[minutes.Operation]func(*call) (any, *apiError){
 func (c *call) listMembers() (any, *apiError) {
 	list := []any{}
 	for i := range c.org.Members {
-		list = append(list, memberOf(&c.org.Members[i]))
+		list = append(list, memberJSON(&c.org.Members[i]))
 	}
 	return map[string]any{"members": list}, nil
 }
@@ -61,7 +61,7 @@ func (c *call) createMember() (any, *apiError) {
 	}
 	m.ID = o.service.ids.next(memberPrefix)
 	o.Members = append(o.Members, m)
-	return memberOf(&m), nil
+	return memberJSON(&m), nil
 }
 
 // validEmail accepts a bare address. net/mail alone would also accept a display name.

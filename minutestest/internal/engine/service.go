@@ -104,6 +104,7 @@ func (s *Service) AdvanceClock(d time.Duration) (time.Time, error) {
 	return s.Now(), nil
 }
 
+// organisation returns the organisation with this id, or nil.
 func (s *Service) organisation(id string) *organisation {
 	for _, o := range s.orgs {
 		if o.ID == id {

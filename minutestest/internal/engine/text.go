@@ -120,13 +120,13 @@ func (t template) write(title, shape string, sections []section) string {
 // minutes writes m's minutes in both formats. Once written, they do not follow a later title (D25).
 func (o *organisation) minutes(m *meeting) (markdown, page string) {
 	shape := m.TemplateID
-	if t := o.Template(m.TemplateID); t != nil {
+	if t := templateOf(&o.Organisation, m.TemplateID); t != nil {
 		shape = t.Name
 	}
 	var names []string
 	for _, id := range m.ParticipantIDs {
 		name := "A former member"
-		if p := o.Member(id); p != nil {
+		if p := memberOf(&o.Organisation, id); p != nil {
 			name = p.Name
 		}
 		names = append(names, name)

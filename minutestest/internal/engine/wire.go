@@ -67,7 +67,7 @@ type pageJSON struct {
 	NextCursor string        `json:"next_cursor,omitempty"`
 }
 
-func memberOf(m *world.Member) map[string]any {
+func memberJSON(m *world.Member) map[string]any {
 	return map[string]any{"id": m.ID, "name": m.Name, "role": optional(m.Role), "status": m.Status}
 }
 
