@@ -18,10 +18,14 @@ func TestClient_FromOutsideFailsInABubble(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.NewServer(t)
 	client := srv.Client()
+	other, err := minutes.New(minutestest.BaseURL, srv.Key(), minutes.WithHTTPClient(srv.HTTPClient()))
+	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		const want = "made outside the synctest bubble that uses it: call Server.Client inside the bubble"
 		began := time.Now()
-		_, err := client.Usage.Get(t.Context())
+		_, err := other.Usage.Get(t.Context())
+		require.ErrorContains(t, err, want)
+		_, err = client.Usage.Get(t.Context())
 		require.ErrorContains(t, err, want)
 		require.ErrorIs(t, err, minutes.ErrBadRequest, "so it is not sent again")
 		_, err = client.Meetings.Wait(t.Context(), "mtg_1", nil)
@@ -46,7 +50,7 @@ func TestNewHTTPClient_FromABubbleFailsOutside(t *testing.T) {
 	require.Contains(t, response.text, "made inside a synctest bubble and is used outside: call Server.Client outside any bubble")
 }
 
-// The client that all share may be used everywhere.
+// The client that all share is another one on each side.
 func TestHTTPClient_WorksOnBothSidesOfABubble(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.NewServer(t)

@@ -50,7 +50,8 @@
 // If the service takes time to write minutes, a Client polls a meeting at most every thirty seconds. In a
 // testing/synctest bubble neither costs real time, because the clock jumps ahead whenever all
 // goroutines wait. A Server created inside a bubble belongs to that bubble, while one created outside
-// can serve several bubbles, each with its own clock.
+// can serve several bubbles, each with its own clock. Make each Client in the bubble that uses it: one from
+// outside fails there at once, because its clock would be years ahead.
 //
 // Meetings take no time unless a World or a [Script] sets [Stages], so the first poll after an upload finds
 // the minutes, and a test without a bubble is as fast. If a meeting is not ready at the first poll, the

@@ -12,13 +12,10 @@ import (
 	"time"
 )
 
-// lingerTime is how long a connection goes on taking what its client sends after the server has
-// responded and closed. A client that is still sending then reads the response, instead of losing
-// it to a reset.
+// lingerTime is how long the server goes on reading what a client sends after it has responded and closed.
 const lingerTime = 10 * time.Second
 
-// A connection is two pipes, one for each direction, so that the server can end its side and still
-// take what the client has yet to send, as TCP can.
+// link is one end of a connection: two pipes, one for each direction (the second trick of network).
 type link struct {
 	in, out net.Conn
 	// isReset is whether the server has reset the connection, so that both ends see ECONNRESET.

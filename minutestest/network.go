@@ -73,14 +73,13 @@ func inBubble() bool {
 	return now == now.Round(0)
 }
 
-// client returns a client whose every connection leads here. One that is a program of its own for the
-// audit has a number.
-func (n *network) client(number uint64) *http.Client {
+// client returns a client whose every connection leads here, for use inside bubbles or outside. One that is
+// a program of its own for the audit has a number.
+func (n *network) client(number uint64, bubble bool) *http.Client {
 	dial := func(_ context.Context, _, addr string) (net.Conn, error) { return n.dial(number, addr) }
 	return &http.Client{Transport: &roundTripper{
 		network: n,
-		shared:  number == 0,
-		bubble:  inBubble(),
+		bubble:  bubble,
 		transport: &http.Transport{
 			DialContext:           dial,
 			DialTLSContext:        dial, // https without the cryptography
@@ -94,14 +93,12 @@ func (n *network) client(number uint64) *http.Client {
 type roundTripper struct {
 	network   *network
 	transport *http.Transport
-	// shared is whether others have the same client, so that no one place can have made it.
-	shared bool
 	// bubble is whether the client was made in a bubble.
 	bubble bool
 }
 
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !t.shared && t.bubble != inBubble() {
+	if t.bubble != inBubble() {
 		closeBody(req)
 		return wrongSide(req, t.bubble), nil
 	}

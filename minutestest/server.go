@@ -45,7 +45,9 @@ type Server struct {
 	arrivals  atomic.Uint64
 	inspector *inspector.Inspector
 	network   *network
-	http      *http.Client
+	// inside and outside are the clients that all share, inside and outside synctest bubbles.
+	inside  *http.Client
+	outside *http.Client
 	// log gets each request; nil: nobody does.
 	log      func(Request)
 	reporter reporter
@@ -240,12 +242,16 @@ func newServer(r reporter, opts []Option) (*Server, error) {
 	}
 	s.inspector = inspector.New(source{s})
 	s.network = newNetwork(s.Handler(), s.dialError)
-	s.http = s.network.client(0)
+	s.inside = s.network.client(0, true)
+	s.outside = s.network.client(0, false)
 	return s, nil
 }
 
 // Client returns a client of the Server with [Server.Key], without a rate limit unless opts set one. The
-// audit takes each Client for a separate program, such as a second worker or the process after a crash.
+// audit treats each Client as a separate program, such as a second worker or the process after a crash.
+//
+// Call it in the synctest bubble that uses the Client. A Client from outside gets a response there that says
+// so, with 400 and minutes.ErrBadRequest; Go itself ends a program that uses one from a bubble outside.
 func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	s.reporter.Helper()
 	secret := s.Key()
@@ -289,13 +295,21 @@ func (s *Server) Key() string {
 // inside synctest bubbles and uses a new HTTP/1.1 connection for each request. IP allowlists see it as
 // 127.0.0.1.
 //
-// Every call returns the same *http.Client, so copy it before you change a field. For the audit, all
-// requests through it that have the same key come from one program; see [ViolationKind].
-func (s *Server) HTTPClient() *http.Client { return s.http }
+// Like [Server.Client], it works only inside synctest bubbles if it was made in one, and only outside if
+// not. On each side every call returns the same *http.Client, so copy it before you change a field. For
+// the audit, all requests through it that have the same key come from one program; see [ViolationKind].
+func (s *Server) HTTPClient() *http.Client {
+	if inBubble() {
+		return s.inside
+	}
+	return s.outside
+}
 
-// NewHTTPClient is like [Server.HTTPClient], but the audit takes each result for a separate program. Use
+// NewHTTPClient is like [Server.HTTPClient], but the audit treats each result as a separate program. Use
 // it for a second worker that makes its own [minutes.Client], or for the process after a crash.
-func (s *Server) NewHTTPClient() *http.Client { return s.network.client(s.network.clients.Add(1)) }
+func (s *Server) NewHTTPClient() *http.Client {
+	return s.network.client(s.network.clients.Add(1), inBubble())
+}
 
 // Handler returns the service and its storage as a handler, for your own HTTP server. Upload URLs have
 // the scheme and host of the request that asked for them. A fault that resets the connection needs an
