@@ -123,6 +123,26 @@ func TestAudit_DoesNotBlameTwoWorkersWhoComeTooLate(t *testing.T) {
 	}
 }
 
+// A poller in any language with a fixed timer of the interval is late by up to a second on a busy machine, and
+// then on time again.
+func TestAudit_DoesNotBlameAFixedTimer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing})
+		c := callerOf(srv)
+		id := c.upload(t, "Weekly", "audio")
+		rnd := rand.New(rand.NewPCG(7, 7))
+		timer := time.NewTicker(minutestest.MinPollInterval)
+		defer timer.Stop()
+		for range 200 {
+			<-timer.C
+			time.Sleep(time.Duration(rnd.Int64N(int64(time.Second))))
+			assert.Equal(t, minutes.StatusTranscribing, c.status(t, id))
+		}
+	})
+}
+
 // processWeekly does the whole job of a slow recording.
 func processWeekly(ctx context.Context, client *minutes.Client) error {
 	_, err := client.Meetings.Process(ctx, weekly(), minutestest.SlowRecording(100_000, 10_000), nil)
