@@ -222,7 +222,7 @@ func TestContextWithHeader_ReachesAPIRequests(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		sent := map[minutes.Operation]http.Header{}
 		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-			if a, _ := minutes.AttemptFromContext(req.Context()); !a.Poll {
+			if a, _ := minutes.AttemptFromContext(req.Context()); !a.Shared {
 				sent[a.Operation] = req.Header
 			}
 			return srv.HTTPClient().Transport.RoundTrip(req)

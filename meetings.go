@@ -441,17 +441,21 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// SetParticipants replaces the participants with memberIDs, so an empty or nil list removes all of them. It
+// SetParticipants replaces the participants with memberIDs, so an empty list removes all of them. A nil list
+// is a *[ParamError], because a list that someone forgot to read would remove all, too. SetParticipants
 // needs the scope meetings:write (assumed). It works only while the meeting has no audio, because the
 // transcript depends on the participants.
 //
 // Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; assumed: also no such member),
 // [ErrForbidden] (assumed), [ErrParticipantsLocked].
 func (s *MeetingsService) SetParticipants(ctx context.Context, id string, memberIDs []string) (*Meeting, error) {
-	var body struct {
-		MemberIDs []string `json:"participant_ids"` // never null
+	if err := checkGiven("memberIDs", memberIDs != nil); err != nil {
+		return nil, err
 	}
-	body.MemberIDs = append([]string{}, memberIDs...)
+	var body struct {
+		MemberIDs []string `json:"participant_ids"`
+	}
+	body.MemberIDs = memberIDs
 	m, _, err := s.core.callMeeting(ctx, OpMeetingsSetParticipants, rest.Request{ID: id, Body: &body})
 	return m, err
 }

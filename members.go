@@ -30,10 +30,10 @@ type MemberStatus string
 
 // The statuses of members that the API reference names.
 const (
-	MemberActive      MemberStatus = "active"      // can sign in
-	MemberInvited     MemberStatus = "invited"     // has an invitation to sign in
-	MemberNoAccount   MemberStatus = "no_account"  // has no account, like every member that Create adds
-	MemberDeactivated MemberStatus = "deactivated" // can no longer sign in
+	MemberStatusActive      MemberStatus = "active"      // can sign in
+	MemberStatusInvited     MemberStatus = "invited"     // has an invitation to sign in
+	MemberStatusNoAccount   MemberStatus = "no_account"  // has no account, like every member that Create adds
+	MemberStatusDeactivated MemberStatus = "deactivated" // can no longer sign in
 )
 
 // MemberCreateParams describes a member to add, who needs only a Name.

@@ -25,7 +25,8 @@ type AttemptInfo struct {
 	Operation Operation // OpUpload for the PUT to storage
 	MeetingID string    // empty if the path has no meeting
 	Number    int       // number of the attempt in its call, from 1; a new upload URL does not restart it
-	Poll      bool      // the request is a poll or a list page for waits, so its context is not that of a call
+	// Shared: the poller makes the request for all waits, so its context is not that of a call.
+	Shared bool
 }
 
 // Attempt describes one finished attempt, of an API call, of a request for waits, or of an upload. It
@@ -62,7 +63,7 @@ func AttemptFromContext(ctx context.Context) (info AttemptInfo, ok bool) {
 
 func infoOf(a *rest.Attempt) AttemptInfo {
 	r := a.Request
-	return AttemptInfo{Operation: Operation(r.Operation), MeetingID: r.ID, Number: a.Number, Poll: r.Background}
+	return AttemptInfo{Operation: Operation(r.Operation), MeetingID: r.ID, Number: a.Number, Shared: r.Background}
 }
 
 // observeRequest reports an attempt of an API call.

@@ -101,7 +101,7 @@ func TestWithObserver_SeesEveryRequest(t *testing.T) {
 			} else {
 				assert.Zero(t, a.RetryIn, "%+v", a)
 			}
-			if a.Poll {
+			if a.Shared {
 				polled++
 			}
 			if a.Operation == minutes.OpUpload {
@@ -252,10 +252,10 @@ func TestAttemptFromContext_FindsAttempt(t *testing.T) {
 			{Operation: minutes.OpUsageGet, Number: 2},
 			{Operation: minutes.OpMeetingsUploadURL, MeetingID: id, Number: 1},
 			{Operation: minutes.OpUpload, MeetingID: id, Number: 1},
-			{Operation: minutes.OpMeetingsGet, MeetingID: id, Number: 1, Poll: true}, // whether it arrived after all
+			{Operation: minutes.OpMeetingsGet, MeetingID: id, Number: 1, Shared: true}, // whether it arrived after all
 			{Operation: minutes.OpMeetingsUploadURL, MeetingID: id, Number: 1},
 			{Operation: minutes.OpUpload, MeetingID: id, Number: 2},
-			{Operation: minutes.OpMeetingsGet, MeetingID: id, Number: 1, Poll: true},
+			{Operation: minutes.OpMeetingsGet, MeetingID: id, Number: 1, Shared: true},
 		}
 		require.Equal(t, want, sent)
 		require.Equal(t, want, heard)

@@ -48,11 +48,7 @@ func TestResources_OmitEmptyParameters(t *testing.T) {
 			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{Time: new(""), ProjectID: new("")})
 			return err
 		}},
-		"no participants, nil": {"meeting", "", `{"participant_ids":[]}`, func(c *minutes.Client) error {
-			_, err := c.Meetings.SetParticipants(t.Context(), "mtg_7Kd02", nil)
-			return err
-		}},
-		"no participants, empty": {"meeting", "", `{"participant_ids":[]}`, func(c *minutes.Client) error {
+		"no participants": {"meeting", "", `{"participant_ids":[]}`, func(c *minutes.Client) error {
 			_, err := c.Meetings.SetParticipants(t.Context(), "mtg_7Kd02", []string{})
 			return err
 		}},
@@ -81,7 +77,7 @@ func TestResources_OmitEmptyParameters(t *testing.T) {
 			return err
 		}},
 		"no terms": {"vocabulary_empty", "", `{"terms":[]}`, func(c *minutes.Client) error {
-			_, err := c.Vocabulary.Replace(t.Context(), nil)
+			_, err := c.Vocabulary.Replace(t.Context(), []string{})
 			return err
 		}},
 	} {
@@ -126,8 +122,8 @@ func TestResources_DecodeAbsentAndNullFields(t *testing.T) {
 		{"meetings.minutes", 200, "minutes_html", &minutes.Minutes{Format: minutes.FormatHTML, TemplateID: "tpl_board", Content: "<h1>Budget &amp; staffing</h1>"}},
 		{"meetings.upload_url", 201, "upload_target", testkit.OperationNamed(t, "meetings.upload_url").Want},
 		{"meetings.upload_url", 200, "upload_target_absent", testkit.OperationNamed(t, "meetings.upload_url").Want},
-		{"members.create", 201, "member_nulls", &minutes.Member{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberInvited}},
-		{"members.create", 201, "member_absent", &minutes.Member{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberDeactivated}},
+		{"members.create", 201, "member_nulls", &minutes.Member{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberStatusInvited}},
+		{"members.create", 201, "member_absent", &minutes.Member{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberStatusDeactivated}},
 		{"usage.get", 200, "usage_nulls", &minutes.Usage{}},
 		{"usage.get", 200, "usage_absent", &minutes.Usage{CreditsRemaining: 1}},
 		{"vocabulary.add", 200, "vocabulary", testkit.FullVocabulary},
@@ -153,6 +149,12 @@ func TestResources_RejectUnusableParameters(t *testing.T) {
 		"create without params": {"params", func(ctx context.Context, c *minutes.Client) (any, error) {
 			m, created, err := c.Meetings.Create(ctx, nil)
 			return testkit.Creation{Meeting: m, Created: created}, err
+		}},
+		"no list of participants": {"memberIDs", func(ctx context.Context, c *minutes.Client) (any, error) {
+			return testkit.Result(c.Meetings.SetParticipants(ctx, "mtg_1", nil))
+		}},
+		"no list of terms": {"terms", func(ctx context.Context, c *minutes.Client) (any, error) {
+			return testkit.Result(c.Vocabulary.Replace(ctx, nil))
 		}},
 		"no external id to find": {"externalID", func(ctx context.Context, c *minutes.Client) (any, error) {
 			return testkit.Result(c.Meetings.FindByExternalID(ctx, ""))
@@ -186,7 +188,7 @@ func TestConstants_MatchTheInterface(t *testing.T) {
 		minutes.StatusTranscribeBlocked: "transcribe_blocked", minutes.StatusAudioRejected: "audio_rejected",
 		minutes.VisibilityPrivate: "private", minutes.VisibilityOrganisation: "organisation", minutes.VisibilityShared: "shared",
 		minutes.FormatHTML: "html", minutes.FormatMarkdown: "markdown",
-		minutes.MemberActive: "active", minutes.MemberInvited: "invited", minutes.MemberNoAccount: "no_account", minutes.MemberDeactivated: "deactivated",
+		minutes.MemberStatusActive: "active", minutes.MemberStatusInvited: "invited", minutes.MemberStatusNoAccount: "no_account", minutes.MemberStatusDeactivated: "deactivated",
 	} {
 		require.Equal(t, want, fmt.Sprint(got))
 	}
@@ -235,7 +237,7 @@ func TestUnixTime_PrintsAndConverts(t *testing.T) {
 func TestUsage_ConvertsToTimes(t *testing.T) {
 	t.Parallel()
 	u := minutes.Usage{TranscribeSecondsRemaining: 90, NextResetAt: "2026-12-01"}
-	require.Equal(t, 90*time.Second, u.Transcription())
+	require.Equal(t, 90*time.Second, u.TranscribeRemaining())
 	at, ok := u.ResetAt()
 	require.True(t, ok)
 	require.Equal(t, time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), at)

@@ -28,8 +28,8 @@ func (u *Usage) missing(r received) string {
 	)
 }
 
-// Transcription returns TranscribeSecondsRemaining as a Duration.
-func (u *Usage) Transcription() time.Duration {
+// TranscribeRemaining returns TranscribeSecondsRemaining as a Duration.
+func (u *Usage) TranscribeRemaining() time.Duration {
 	return time.Duration(u.TranscribeSecondsRemaining) * time.Second
 }
 

@@ -41,8 +41,8 @@ type VariantSource string
 
 // The sources that the API reference names.
 const (
-	VariantAuto   VariantSource = "auto"   // learned from a confirmed correction
-	VariantManual VariantSource = "manual" // typed in
+	VariantSourceAuto   VariantSource = "auto"   // learned from a confirmed correction
+	VariantSourceManual VariantSource = "manual" // typed in
 )
 
 func (v *Vocabulary) missing(r received) string {
@@ -58,15 +58,19 @@ func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 	return v, err
 }
 
-// Replace replaces the whole vocabulary with terms, so an empty or nil list clears it. Method, path and the
-// scope meetings:write are assumed (see [WithRoute]). Terms that stay keep their variants (assumed).
+// Replace replaces the whole vocabulary with terms, so an empty list clears it. A nil list is a *[ParamError],
+// because a list that someone forgot to read would clear it, too. Method, path and the scope meetings:write
+// are assumed (see [WithRoute]). Terms that stay keep their variants (assumed).
 //
 // Errors: [ErrInvalidRequest], also for more than Vocabulary.MaxTerms terms (assumed).
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
-	var body struct {
-		Terms []string `json:"terms"` // never null
+	if err := checkGiven("terms", terms != nil); err != nil {
+		return nil, err
 	}
-	body.Terms = append([]string{}, terms...)
+	var body struct {
+		Terms []string `json:"terms"`
+	}
+	body.Terms = terms
 	v, _, err := call[Vocabulary](ctx, s.core, OpVocabularyReplace, rest.Request{Body: &body})
 	return v, err
 }

@@ -196,7 +196,7 @@ func TestCookbook_Rejections(t *testing.T) {
 		},
 		"participants are locked": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsSetParticipants}, minutestest.Refuse(minutes.ErrParticipantsLocked))
-			_, err := k.srv.Client().Meetings.SetParticipants(k.ctx, "mtg_x", nil)
+			_, err := k.srv.Client().Meetings.SetParticipants(k.ctx, "mtg_x", []string{})
 			require.ErrorIs(k.t, err, minutes.ErrParticipantsLocked)
 		},
 		"any other code": func(k kitchen) {

@@ -177,11 +177,11 @@ func DefaultWorld() World {
 			Credits:           new(1_000_000_000),
 			TranscribeSeconds: new(1_000_000_000),
 			Members: []Member{
-				{ID: "emp_ada", Name: "Ada Lovelace", Email: "ada@acme.example", Role: "Head of Engineering", Description: "Decides what is built and in which order.", Status: minutes.MemberActive, Admin: true},
-				{ID: "emp_ben", Name: "Ben Okafor", Email: "ben@acme.example", Role: "Engineer", Description: "Looks after the database and its backups.", Status: minutes.MemberActive},
-				{ID: "emp_chloe", Name: "Chloé Martin", Email: "chloe@acme.example", Role: "Designer", Status: minutes.MemberInvited},
-				{ID: "emp_dai", Name: "Dai Nguyen", Role: "Guest", Status: minutes.MemberNoAccount},
-				{ID: "emp_eve", Name: "Eve Larsen", Email: "eve@acme.example", Role: "Engineer", Status: minutes.MemberDeactivated},
+				{ID: "emp_ada", Name: "Ada Lovelace", Email: "ada@acme.example", Role: "Head of Engineering", Description: "Decides what is built and in which order.", Status: minutes.MemberStatusActive, Admin: true},
+				{ID: "emp_ben", Name: "Ben Okafor", Email: "ben@acme.example", Role: "Engineer", Description: "Looks after the database and its backups.", Status: minutes.MemberStatusActive},
+				{ID: "emp_chloe", Name: "Chloé Martin", Email: "chloe@acme.example", Role: "Designer", Status: minutes.MemberStatusInvited},
+				{ID: "emp_dai", Name: "Dai Nguyen", Role: "Guest", Status: minutes.MemberStatusNoAccount},
+				{ID: "emp_eve", Name: "Eve Larsen", Email: "eve@acme.example", Role: "Engineer", Status: minutes.MemberStatusDeactivated},
 			},
 			Integrations: []Integration{{ID: "int_ci", Name: "CI", DefaultVisibility: minutes.VisibilityOrganisation}},
 			Projects: []Project{

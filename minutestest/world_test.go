@@ -35,7 +35,7 @@ func TestLoadWorld(t *testing.T) {
 	assert.Equal(t, minutestest.Stages{Prepare: 20 * time.Millisecond, Transcribe: 90 * time.Second, Write: 50 * time.Millisecond}, w.Stages)
 	o := w.Organisations[0]
 	assert.Equal(t, 100, *o.Credits)
-	assert.Equal(t, minutes.MemberInvited, o.Member("emp_ada").Status)
+	assert.Equal(t, minutes.MemberStatusInvited, o.Member("emp_ada").Status)
 	assert.Equal(t, []minutes.Scope{minutes.ScopeMeetingsRead}, o.Key("key_ada").Scopes)
 	assert.Nil(t, o.Key("key_ci").Scopes, "absent scopes mean all")
 

@@ -59,7 +59,7 @@ func (m *metrics) record(ctx context.Context, a minutes.Attempt, end time.Time) 
 	if a.Operation == minutes.OpUpload {
 		m.bodySize.RecordSet(ctx, a.Sent, common)
 	}
-	outcome := []attribute.KeyValue{operation, sharedKey.Bool(a.Poll)}
+	outcome := []attribute.KeyValue{operation, sharedKey.Bool(a.Shared)}
 	if failed(a) {
 		outcome = append(outcome, errorType(a))
 	}

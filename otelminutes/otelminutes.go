@@ -62,7 +62,7 @@ func New(opts ...Option) minutes.Option {
 	metrics := newMetrics(c.meters.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL)))
 	return minutes.WithObserver(func(ctx context.Context, a minutes.Attempt) {
 		end := time.Now()
-		if !a.Poll {
+		if !a.Shared {
 			ctx = recordSpan(ctx, tracer, a, end)
 		}
 		metrics.record(ctx, a, end)

@@ -76,9 +76,9 @@ func Operations() []Operation {
 			return Result(c.Members.List(ctx))
 		},
 		Want: []*minutes.Member{
-			{ID: "emp_ada", Name: "Ada Lovelace", Role: "Head of Engineering", Status: minutes.MemberActive},
-			{ID: "emp_chloe", Name: "Chloé Martin", Status: minutes.MemberInvited},
-			{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberNoAccount},
+			{ID: "emp_ada", Name: "Ada Lovelace", Role: "Head of Engineering", Status: minutes.MemberStatusActive},
+			{ID: "emp_chloe", Name: "Chloé Martin", Status: minutes.MemberStatusInvited},
+			{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberStatusNoAccount},
 		},
 	}, {
 		Name: "members.create", Method: "POST", Path: "/v1/employees", Scope: "employees:write",
@@ -89,7 +89,7 @@ func Operations() []Operation {
 				Name: "Ada Lovelace", Email: "ada@acme.example", Role: "Head of Engineering", Description: "Decides <what> is built.",
 			}))
 		},
-		Want: &minutes.Member{ID: "emp_ada", Name: "Ada Lovelace", Role: "Head of Engineering", Status: minutes.MemberNoAccount},
+		Want: &minutes.Member{ID: "emp_ada", Name: "Ada Lovelace", Role: "Head of Engineering", Status: minutes.MemberStatusNoAccount},
 		InMemory: func(ctx context.Context, c *minutes.Client, _ string) error {
 			_, err := c.Members.Create(ctx, &minutes.MemberCreateParams{Name: "Fay"})
 			return err

@@ -30,7 +30,7 @@ func (c *call) identify(o *organisation, k *world.Key) *apiError {
 	m, in := memberOf(&o.Organisation, k.MemberID), integrationOf(&o.Organisation, k.IntegrationID)
 	c.key, c.member, c.Caller = k, m, cmp.Or(k.MemberID, k.IntegrationID)
 	switch {
-	case k.Revoked, k.ExpiresAt != 0 && !c.now.Before(k.ExpiresAt.Time()), m != nil && m.Status != minutes.MemberActive:
+	case k.Revoked, k.ExpiresAt != 0 && !c.now.Before(k.ExpiresAt.Time()), m != nil && m.Status != minutes.MemberStatusActive:
 		return errUnauthenticated
 	case len(k.IPAllowlist) > 0 && !permits(k, c.r.RemoteAddr):
 		return errIPNotAllowed

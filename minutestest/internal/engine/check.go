@@ -107,7 +107,7 @@ func (c *checker) organisation(at string, o *world.Organisation) {
 	c.date(at+".next_reset_at", o.NextResetAt)
 	each(at+".members", o.Members, func(path string, m *world.Member) {
 		c.id(path+".id", "caller", memberPrefix, m.ID)
-		oneOf(c, path+".status", m.Status, minutes.MemberActive, minutes.MemberInvited, minutes.MemberNoAccount, minutes.MemberDeactivated)
+		oneOf(c, path+".status", m.Status, minutes.MemberStatusActive, minutes.MemberStatusInvited, minutes.MemberStatusNoAccount, minutes.MemberStatusDeactivated)
 		if m.Email == "" {
 			return
 		}
@@ -267,5 +267,5 @@ func creator(o *world.Organisation, m *world.MeetingSpec) string {
 // in, nor with an integration (section 2.3, D4).
 func shareable(o *world.Organisation, id string) bool {
 	m := memberOf(o, id)
-	return m != nil && slices.Contains([]minutes.MemberStatus{minutes.MemberActive, minutes.MemberInvited}, cmp.Or(m.Status, minutes.MemberActive))
+	return m != nil && slices.Contains([]minutes.MemberStatus{minutes.MemberStatusActive, minutes.MemberStatusInvited}, cmp.Or(m.Status, minutes.MemberStatusActive))
 }

@@ -37,7 +37,7 @@ func complete(from *world.Organisation) world.Organisation {
 	o.Members, o.Integrations, o.Projects = slices.Clone(o.Members), slices.Clone(o.Integrations), slices.Clone(o.Projects)
 	for i := range o.Members {
 		m := &o.Members[i]
-		m.Name, m.Status = cmp.Or(m.Name, m.ID), cmp.Or(m.Status, minutes.MemberActive)
+		m.Name, m.Status = cmp.Or(m.Name, m.ID), cmp.Or(m.Status, minutes.MemberStatusActive)
 	}
 	for i := range o.Integrations {
 		in := &o.Integrations[i]

@@ -43,7 +43,7 @@ func (c *call) listMembers() (any, *apiError) {
 
 func (c *call) createMember() (any, *apiError) {
 	f, o := c.form, c.org
-	m := world.Member{Status: minutes.MemberNoAccount}
+	m := world.Member{Status: minutes.MemberStatusNoAccount}
 	m.Name, _ = f.trimmed("name", maxMemberName, true)
 	if m.Email, _ = f.text("email"); m.Email != "" && !validEmail(m.Email) {
 		f.fault("email", errEmail)
