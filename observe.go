@@ -25,7 +25,7 @@ type AttemptInfo struct {
 	Operation Operation // OpUpload for the PUT to storage
 	MeetingID string    // empty if the path has no meeting
 	Number    int       // number of the attempt in its call, from 1; a new upload URL does not restart it
-	// Shared: the poller makes the request for all waits, so its context is not that of a call.
+	// Shared reports that the poller makes the request for all waits, so its context is not that of a call.
 	Shared bool
 }
 
