@@ -10,6 +10,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode"
@@ -151,6 +152,7 @@ type core struct {
 	poller          *poll.Poller[*Meeting]    // shared by all waits
 	uploadSlots     chan struct{}             // holds a token for each upload under way
 	fetchSlots      chan struct{}             // holds a token for each request for minutes or a transcript under way
+	unknownStatuses sync.Map                  // each Status that the log has warned of
 }
 
 func newCore(set settings, base *url.URL, mask *rest.Mask) *core {

@@ -208,8 +208,9 @@ func TestMeetings_RejectUnusableIDs(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		for r, err := range testkit.Silent(t).Meetings.WaitAll(ctx, slices.Values([]string{"mtg_" + testkit.Key}), nil) {
+			require.NoError(t, err)
 			require.Equal(t, "mtg_***", r.MeetingID)
-			require.EqualError(t, err, "minutes: waiting for meeting mtg_***: ids: contains the API key")
+			require.EqualError(t, r.Err, "minutes: waiting for meeting mtg_***: ids: contains the API key")
 		}
 	})
 }

@@ -138,13 +138,13 @@ func ExampleMeetingsService_UploadURL() {
 		log.Fatal(err)
 	}
 	browser(target.UploadURL.Reveal(), "audio/webm")
-	written, err := client.Meetings.WaitForMinutes(ctx, m.ID, &minutes.WaitOptions{
+	result, err := client.Meetings.WaitForMinutes(ctx, m.ID, &minutes.WaitOptions{
 		AudioTimeout: time.Hour, // the user may have closed the page
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(written.Format)
+	fmt.Println(result.Minutes.Format)
 	// Output:
 	// 200 <nil>
 	// html
@@ -213,7 +213,10 @@ func ExampleMeetingsService_ProcessAll() {
 	var done []string
 	for result, err := range client.Meetings.ProcessAll(context.Background(), jobs, nil) {
 		if err != nil {
-			log.Print(err) // and the others continue
+			log.Fatal(err) // the service rejected the key
+		}
+		if result.Err != nil {
+			log.Print(result.Err) // and the others continue
 			continue
 		}
 		done = append(done, result.Params.ExternalID)
@@ -288,15 +291,14 @@ func ExampleMeetingsService_WaitAll() {
 	ids := []string{created(client, "Weekly"), "mtg_unknown"}
 
 	for result, err := range client.Meetings.WaitAll(context.Background(), slices.Values(ids), nil) {
-		switch {
-		case errors.Is(err, minutes.ErrUnauthenticated):
-			return // the other waits would fail, too
-		case err != nil:
-			wait, _ := errors.AsType[*minutes.WaitError](err)
-			fmt.Println(wait.MeetingID, errors.Is(err, minutes.ErrNotFound))
-		default:
-			fmt.Println(result.Meeting.Title, result.Minutes.Format)
+		if err != nil {
+			log.Fatal(err) // the service rejected the key
 		}
+		if result.Err != nil {
+			fmt.Println(result.MeetingID, errors.Is(result.Err, minutes.ErrNotFound))
+			continue
+		}
+		fmt.Println(result.Meeting.Title, result.Minutes.Format)
 	}
 	// Unordered output:
 	// Weekly html
@@ -304,8 +306,8 @@ func ExampleMeetingsService_WaitAll() {
 }
 
 // Handle the minutes of every meeting of the organisation, as a webhook would. The program can be
-// stopped and started at any time: Since goes back further than its longest outage, and Skip leaves
-// out what it has handled.
+// stopped and started at any time: Since goes back further than its longest outage and the longest time
+// from a meeting's creation to its minutes, and Skip leaves out what it has handled.
 func ExampleMeetingsService_Follow() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -316,23 +318,23 @@ func ExampleMeetingsService_Follow() {
 	handled := map[string]bool{} // a table of your database
 
 	opts := &minutes.FollowOptions{
-		Since: time.Now().AddDate(0, 0, -7),
+		Since: time.Now().AddDate(0, -1, 0),
 		Skip:  func(m *minutes.Meeting) bool { return handled[m.ID] },
 	}
 	for result, err := range client.Meetings.Follow(ctx, opts) {
-		if result == nil {
+		if err != nil {
 			fmt.Println("over:", errors.Is(err, context.Canceled)) // or the service rejected the key
 			return
 		}
-		_, failed := errors.AsType[*minutes.MeetingFailedError](err)
+		_, failed := errors.AsType[*minutes.MeetingFailedError](result.Err)
 		switch {
-		case err == nil:
+		case result.Err == nil:
 			fmt.Println(result.Meeting.Title, result.Minutes.Format) // store the minutes
 			handled[result.MeetingID] = true
 		case failed: // for good
 			handled[result.MeetingID] = true
 		default: // such as a 403: Follow tries again, because the meeting is not marked as handled
-			log.Print(err)
+			log.Print(result.Err)
 		}
 		cancel() // ends this example
 	}

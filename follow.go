@@ -10,23 +10,29 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// FollowOptions configures [MeetingsService.Follow]. A nil pointer or a zero field selects the
-// default.
+// FollowOptions configures [MeetingsService.Follow]. A nil pointer or a zero field selects the default. A
+// field that the call cannot use is a *[ParamError].
 type FollowOptions struct {
 	// Since is compared with Meeting.CreatedAt, and Follow leaves out older meetings. The default is two
-	// minutes before the call, because the service's clock may be behind. For a program that restarts,
-	// set Since to a time that covers its longest outage, such as a week ago, and set Skip.
+	// minutes before the call, because the service's clock may be behind.
+	//
+	// For a program that restarts, set Skip, and set Since so far back that it covers its longest outage
+	// plus the longest time from the creation of a meeting to its minutes: a meeting that is created a
+	// week before its recording is uploaded is still yielded if Since is a month ago. At the start, Follow
+	// reads the list back to Since, which costs a request for fifty meetings, and calls Skip for each.
 	Since time.Time
-	// Skip reports whether Follow leaves out a meeting, for example because an earlier run handled it.
-	// Follow calls Skip on the goroutine of the loop when it finds a meeting, maybe hours before it yields
-	// it. After an error that may go away, it calls Skip again ten minutes later, before it tries again. If
-	// Skip is nil, Follow leaves out none.
+	// Skip reports whether Follow leaves out a meeting, for example because an earlier run, or another
+	// process, has handled it. Follow calls Skip on the goroutine of the loop when it finds a meeting, and
+	// again right before it fetches the minutes or yields the meeting, maybe hours later. If Skip is nil,
+	// Follow leaves out none.
 	Skip func(*Meeting) bool
 	// Until is the status at which Follow yields a meeting (default StatusMinutesReady). With an
 	// earlier status, Follow fetches no minutes.
-	Until      Status
-	Format     Format // of the minutes; if empty, the service chooses HTML
-	Transcript bool   // also fetch the transcript, if Until is StatusMinutesReady
+	Until Status
+	// Format is the format of the minutes. If it is empty, the service chooses HTML.
+	Format Format
+	// Transcript makes Follow fetch the transcript as well.
+	Transcript bool
 	// AudioTimeout limits how long a meeting may stay without audio after its creation. After that
 	// time, Follow yields the meeting with ErrNoAudio. 0 means no limit.
 	AudioTimeout time.Duration
@@ -35,8 +41,15 @@ type FollowOptions struct {
 	OnStatus func(*Meeting)
 }
 
-// Follow yields each meeting that the key can see and that was created at or after Since, when it reaches
-// Until or fails: at least once, in no particular order. It needs the scopes meetings:read and
+// waitOptions returns the options of the wait for each meeting.
+func (o *FollowOptions) waitOptions() *WaitOptions {
+	return &WaitOptions{
+		Until: o.Until, Format: o.Format, Transcript: o.Transcript, AudioTimeout: o.AudioTimeout, OnStatus: o.OnStatus,
+	}
+}
+
+// Follow yields a [Result] for each meeting that the key can see and that was created at or after Since, when
+// it reaches Until or fails: at least once, in no particular order. It needs the scopes meetings:read and
 // minutes:read. Follow runs until ctx is done, you leave the loop, or the service rejects the key or the
 // request for the list. That the list is ordered by creation is assumed, because section 4.2 only says
 // "newest first".
@@ -46,27 +59,29 @@ type FollowOptions struct {
 //   - Follow finds a new meeting within half a minute, or later if more than about 300 need single GETs
 //     (docs/polling.md). It polls a meeting without audio ever less often: at intervals of a thirtieth of its
 //     age, so daily after thirty days.
-//   - While the body of the loop runs, Follow goes on polling.
+//   - While the body of the loop runs, Follow goes on polling, but it fetches only a few minutes in advance.
 //   - If the list fails for another reason, Follow logs a warning and tries again.
 //
 // Follow leaves out a meeting that is deleted before its minutes are ready. Each Result has MeetingID and
-// Meeting, and Minutes if they were fetched. Errors with a Result concern one meeting, so they never stop
-// the others:
+// Meeting, and Minutes if they were fetched. Result.Err concerns one meeting, so it never stops the others:
 //
-//   - *[MeetingFailedError]: the meeting reached a failure status.
+//   - *[MeetingFailedError]: the meeting reached a failure status. This is final.
 //   - *[WaitError] with [ErrNoAudio]: the meeting has no audio after AudioTimeout.
 //   - *[WaitError] with an *[Error]: the service rejected the request for the meeting, its minutes or its
-//     transcript, or a failure such as an untrusted certificate lasted for ten minutes. This may go away,
-//     even if [Retryable] is false, so do not mark the meeting as handled. Follow tries again after ten
-//     minutes if Skip is set and then returns false; without Skip, never.
+//     transcript, or a failure such as an untrusted certificate lasted for ten minutes.
 //
-// A nil Result ends Follow. The error is a *[WaitError] if ctx is done or the service rejected the key or
-// the request for the list, and a *[ParamError] if an option is invalid.
+// All errors but the first may be temporary, even if [Retryable] is false, so do not mark the meeting as
+// handled: Follow tries again after ten minutes, and then after ever longer times, up to a day, until Skip
+// returns true.
+//
+// An error as the second value comes with a nil Result and ends Follow. It is a *[WaitError] if ctx is done
+// or the service rejected the key or the request for the list, and a *[ParamError] if an option is invalid.
 func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(FollowOptions))
-		wait, err := (&WaitOptions{Until: o.Until, Format: o.Format, Transcript: o.Transcript, AudioTimeout: o.AudioTimeout, OnStatus: o.OnStatus}).checked()
-		if err = cmp.Or(err, checkGiven("ctx", ctx != nil)); err != nil {
+		wait, err := o.waitOptions().checked()
+		err = cmp.Or(err, checkGiven("ctx", ctx != nil))
+		if err != nil {
 			yield(nil, err)
 			return
 		}
@@ -89,31 +104,69 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 			}
 		}
 		parallel(ctx, yield, discover, func(ctx context.Context, l *loop, m *Meeting) {
-			g := goal{WaitOptions: wait, patient: true}
-			g.OnStatus = l.onStatus(o.OnStatus)
-			s.followOne(ctx, l, m, g, o.Skip)
+			f := following{MeetingsService: s, loop: l, opts: wait, skip: o.Skip}
+			f.untilHandled(ctx, m)
 		})
 	}
 }
 
-// followOne waits for one meeting and yields it, and again ten minutes after an error that may pass. It
-// stops the loop if the service rejects the key.
-func (s *MeetingsService) followOne(ctx context.Context, l *loop, m *Meeting, g goal, skip func(*Meeting) bool) {
-	for again := true; again; again = rest.Sleep(ctx, 10*time.Minute) == nil {
-		skipped := false
-		if !l.do(func() { skipped = skip != nil && skip(m) }) || skipped {
-			return
-		}
-		r := &Result{MeetingID: m.ID, Meeting: m}
-		err := s.waitAndFetch(ctx, r, g)
-		switch e, _ := errors.AsType[*Error](err); {
-		case ctx.Err() != nil, errors.Is(err, ErrNotFound) && e.Operation == OpMeetingsGet: // or someone deleted the meeting
-			return
-		case KeyRejected(err):
-			l.stop(err)
-			return
-		case !l.yield(r, err) || e == nil || skip == nil:
-			return
-		}
+// following is what Follow does for each meeting.
+type following struct {
+	*MeetingsService
+	loop *loop
+	opts WaitOptions
+	skip func(*Meeting) bool // may be nil
+}
+
+// untilHandled waits for a meeting and yields it, and again ever later after an error that may be temporary.
+func (f *following) untilHandled(ctx context.Context, m *Meeting) {
+	const first, longest = 10 * time.Minute, 24 * time.Hour
+	if f.skips(m) {
+		return
 	}
+	delay := first
+	for f.once(ctx, m) {
+		if rest.Sleep(ctx, delay) != nil || f.skips(m) {
+			return
+		}
+		delay = min(2*delay, longest)
+	}
+}
+
+// skips asks Skip. It returns true if the loop is over.
+func (f *following) skips(m *Meeting) bool {
+	skipped := false
+	onLoop := f.loop.onLoop(func() { skipped = f.skip != nil && f.skip(m) })
+	return skipped || !onLoop
+}
+
+// once waits for a meeting and yields it. again means that the error may be temporary. If the service
+// rejects the key, once stops the loop instead.
+func (f *following) once(ctx context.Context, m *Meeting) (again bool) {
+	r := &Result{MeetingID: m.ID, Meeting: m}
+	g := f.opts.goal()
+	g.onStatus = f.loop.onStatus(f.opts.OnStatus)
+	g.mayWait = true
+	ready := slot{tokens: f.loop.ready}
+	defer ready.free()
+
+	seen, err := f.core.wait(ctx, m.ID, g)
+	r.Meeting = cmp.Or(seen, m)
+	if ready.acquire(ctx) != nil || f.skips(r.Meeting) {
+		return false
+	}
+	if err == nil && f.opts.fetches() {
+		err = f.fetch(ctx, r, f.opts, &ready)
+	}
+	e, isAPI := errors.AsType[*Error](err)
+	_, failed := errors.AsType[*MeetingFailedError](err)
+	switch {
+	case ctx.Err() != nil, isAPI && e.Code == ErrNotFound && e.Operation == OpMeetingsGet: // deleted
+		return false
+	case KeyRejected(err):
+		f.loop.stop(err)
+		return false
+	}
+	r.Err = err
+	return f.loop.yield(r) && err != nil && !failed
 }

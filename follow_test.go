@@ -2,11 +2,11 @@ package minutes_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,13 +34,15 @@ func follow(t testing.TB, srv *minutestest.Server, c *minutes.Client, d time.Dur
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	for result, err := range c.Meetings.Follow(ctx, opts) {
-		if result == nil {
+		if err != nil {
+			assert.Nil(t, result)
 			got.end = err
 			continue
 		}
 		title := result.Meeting.Title
 		assert.NotContains(t, got.results, title, "yielded twice")
-		got.results[title], got.errs[title] = result, err
+		got.results[title] = result
+		got.errs[title] = result.Err
 		if m, ok := srv.Meeting(result.Meeting.ID); ok {
 			got.after[title] = time.Since(m.History[len(m.History)-1].At)
 		}
@@ -146,12 +148,12 @@ func TestFollow_YieldsAtUntilWhatSkipLetsThrough(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		others(t, srv, time.Minute, 10, func(c *minutes.Client, i int) { testkit.Uploaded(t, c, fmt.Sprint(i)) })
 		skipped := 0
-		got := follow(t, srv, direct(srv), time.Hour, &minutes.FollowOptions{Until: minutes.StatusTranscribing, Transcript: true, Skip: func(m *minutes.Meeting) bool {
+		got := follow(t, srv, direct(srv), time.Hour, &minutes.FollowOptions{Until: minutes.StatusTranscribing, Skip: func(m *minutes.Meeting) bool {
 			skipped++
 			return m.Title != "7"
 		}})
 		require.Equal(t, []string{"7"}, titles(got))
-		require.Equal(t, 10, skipped)
+		require.Equal(t, 10+1, skipped, "for each when it is found, and again before one is yielded")
 		require.Equal(t, minutes.StatusTranscribing, got.results["7"].Meeting.Status)
 		require.Nil(t, got.results["7"].Minutes)
 		require.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsGet)), 10)
@@ -183,8 +185,9 @@ func TestFollow_SlowBodyDelaysNoPoll(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		others(t, srv, time.Minute, 30, func(c *minutes.Client, i int) { testkit.Uploaded(t, c, fmt.Sprint("meeting ", i)) })
 		seen := 0
-		for _, err := range direct(srv).Meetings.Follow(t.Context(), nil) {
+		for r, err := range direct(srv).Meetings.Follow(t.Context(), nil) {
 			require.NoError(t, err)
+			require.NoError(t, r.Err)
 			if seen++; seen == 1 {
 				pages := len(srv.Requests(minutes.OpMeetingsList))
 				time.Sleep(time.Hour)
@@ -248,17 +251,26 @@ func TestFollow_EndsWhenTheServiceRejectsTheList(t *testing.T) {
 	})
 }
 
-// An error of one meeting that may pass is yielded. Follow asks Skip again after ten minutes, and
-// tries again; without Skip, it does not.
-func TestFollow_AsksSkipAgainAfterAnError(t *testing.T) {
+// Any error but a failure of the meeting may be temporary. Follow yields it, and tries again ever later, until
+// the error is gone or Skip leaves the meeting out.
+func TestFollow_TriesAgainEverLater(t *testing.T) {
 	t.Parallel()
+	const always = minutestest.Always
+	gaps := []time.Duration{
+		0, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute,
+		320 * time.Minute, 640 * time.Minute, 1280 * time.Minute, 24 * time.Hour, 24 * time.Hour,
+	}
 	for name, test := range map[string]struct {
-		skip func(yields int) bool // of the bad meeting, after so many yields
-		want int                   // yields
+		faults int
+		skip   func(yields int) bool // of the bad meeting; nil: no Skip
+		within time.Duration
+		want   int // yields of the bad meeting
+		last   error
 	}{
-		"Skip lets it through": {func(int) bool { return false }, 3},
-		"Skip leaves it out":   {func(yields int) bool { return yields > 0 }, 1},
-		"without Skip":         {nil, 1},
+		"up to once a day":   {always, nil, 4 * 24 * time.Hour, len(gaps), minutes.ErrForbidden},
+		"with Skip":          {always, func(int) bool { return false }, 3 * time.Hour, 5, minutes.ErrForbidden},
+		"until it works":     {3, nil, 3 * time.Hour, 4, nil},
+		"until Skip says so": {always, func(yields int) bool { return yields == 2 }, 3 * time.Hour, 2, minutes.ErrForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -266,32 +278,113 @@ func TestFollow_AsksSkipAgainAfterAnError(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				bad := testkit.Uploaded(t, testkit.Client(srv), "bad")
 				testkit.Uploaded(t, testkit.Client(srv), "good")
-				srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes, MeetingID: bad.ID, Times: 2}, minutestest.Refuse(minutes.ErrForbidden)).Optional()
+				srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes, MeetingID: bad.ID, Times: test.faults},
+					minutestest.Refuse(minutes.ErrForbidden))
 				var yielded []error
 				opts := new(minutes.FollowOptions)
 				if test.skip != nil {
 					opts.Skip = func(m *minutes.Meeting) bool { return m.ID == bad.ID && test.skip(len(yielded)) }
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				ctx, cancel := context.WithTimeout(t.Context(), test.within)
 				defer cancel()
-				began := time.Now()
+				last := time.Now()
 				for r, err := range direct(srv).Meetings.Follow(ctx, opts) {
-					if r == nil {
+					if err != nil {
 						require.ErrorIs(t, err, context.DeadlineExceeded)
 						break
 					}
-					if r.MeetingID == bad.ID {
-						require.Equal(t, len(yielded), int(time.Since(began)/(10*time.Minute)))
-						yielded = append(yielded, err)
+					if r.MeetingID != bad.ID {
+						require.NoError(t, r.Err)
+						continue
 					}
+					require.Less(t, len(yielded), test.want)
+					require.InDelta(t, gaps[len(yielded)], time.Since(last), float64(time.Minute))
+					yielded = append(yielded, r.Err)
+					last = time.Now()
 				}
 				require.Len(t, yielded, test.want)
-				for n, err := range yielded {
-					require.Equal(t, n < 2, errors.Is(err, minutes.ErrForbidden), "%v", err)
-				}
+				require.ErrorIs(t, yielded[test.want-1], test.last)
 			})
 		})
 	}
+}
+
+// AudioTimeout does not lose a meeting: if its audio comes later, Follow yields its minutes as well.
+func TestFollow_YieldsMeetingWhoseAudioComesLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		id := testkit.Waiting(t, srv)
+		time.AfterFunc(100*time.Minute, func() {
+			assert.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
+		})
+		var got []error
+		for r, err := range direct(srv).Meetings.Follow(t.Context(), &minutes.FollowOptions{AudioTimeout: time.Hour}) {
+			require.NoError(t, err)
+			got = append(got, r.Err)
+			if r.Err == nil {
+				break
+			}
+		}
+		require.Len(t, got, 4, "after 60, 70, 90 and 130 minutes")
+		require.ErrorIs(t, got[2], minutes.ErrNoAudio)
+	})
+}
+
+// Follow asks Skip right before it fetches, so two processes with one table do not both fetch everything.
+func TestFollow_FetchesOnceForTwoProcesses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const meetings = 60
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes, Times: minutestest.Always},
+			minutestest.Delay(50*time.Millisecond))
+		for i := range meetings {
+			testkit.Uploaded(t, direct(srv), fmt.Sprint(i))
+		}
+		var mu sync.Mutex
+		stored := map[string]bool{}
+		skip := func(m *minutes.Meeting) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return stored[m.ID]
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var processes sync.WaitGroup
+		for range 2 {
+			c := direct(srv)
+			processes.Go(func() {
+				for r, err := range c.Meetings.Follow(ctx, &minutes.FollowOptions{Since: time.Now().Add(-time.Hour), Skip: skip}) {
+					if err != nil {
+						return
+					}
+					time.Sleep(10 * time.Millisecond) // stores the minutes
+					mu.Lock()
+					stored[r.MeetingID] = true
+					mu.Unlock()
+				}
+			})
+			time.Sleep(15 * time.Second)
+		}
+		processes.Wait()
+		require.Len(t, stored, meetings)
+		fetches := len(srv.Requests(minutes.OpMeetingsMinutes))
+		require.LessOrEqual(t, fetches, meetings+10, "each process may be at eight of them")
+	})
+}
+
+// Without Since, Follow begins two minutes before the call, because the service's clock may be behind.
+func TestFollow_BeginsTwoMinutesAgo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		testkit.Uploaded(t, direct(srv), "three minutes old")
+		time.Sleep(2 * time.Minute)
+		testkit.Uploaded(t, direct(srv), "one minute old")
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"one minute old"}, titles(follow(t, srv, direct(srv), time.Hour, nil)))
+	})
 }
 
 // Runs that are killed at random times handle every meeting. They repeat only a meeting whose run was
@@ -313,11 +406,11 @@ func TestFollow_HandlesEveryMeetingDespiteKills(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), life)
 			opts := &minutes.FollowOptions{Since: first, Skip: func(m *minutes.Meeting) bool { return stored[m.ID] }}
 			for r, err := range direct(srv).Meetings.Follow(ctx, opts) {
-				if r == nil {
+				if err != nil {
 					require.ErrorIs(t, err, context.DeadlineExceeded)
 					break
 				}
-				require.NoError(t, err)
+				require.NoError(t, r.Err)
 				handled[r.MeetingID]++
 				time.Sleep(testkit.UpTo(rnd, 200*time.Millisecond)) // handles it
 				stored[r.MeetingID] = ctx.Err() == nil

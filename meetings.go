@@ -495,13 +495,16 @@ func (s *MeetingsService) uploadURL(
 //
 // Errors: [ErrMinutesNotReady], [ErrInvalidRequest] (unknown format), [ErrNotFound].
 func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {
+	m, _, err := call[Minutes](ctx, s.core, OpMeetingsMinutes, minutesRequest(id, format))
+	return m, err
+}
+
+func minutesRequest(id string, format Format) rest.Request {
 	var query struct {
 		Format Format `url:"format,omitempty"`
 	}
 	query.Format = format
-	in := rest.Request{ID: id, Query: &query, MaxBody: maxText}
-	m, _, err := call[Minutes](ctx, s.core, OpMeetingsMinutes, in)
-	return m, err
+	return rest.Request{ID: id, Query: &query, MaxBody: maxText}
 }
 
 // Transcript returns what the participants said. The labels in it only distinguish the speakers, whose names
@@ -509,9 +512,11 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 //
 // Errors: [ErrTranscriptNotReady], [ErrNotFound] (no such meeting, or the assumed path is wrong).
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (*Transcript, error) {
-	t, _, err := call[Transcript](ctx, s.core, OpMeetingsTranscript, rest.Request{ID: id, MaxBody: maxText})
+	t, _, err := call[Transcript](ctx, s.core, OpMeetingsTranscript, transcriptRequest(id))
 	return t, err
 }
+
+func transcriptRequest(id string) rest.Request { return rest.Request{ID: id, MaxBody: maxText} }
 
 // callMeeting is call for an operation whose response is one meeting. Any such response to the user's own
 // call counts as a poll, so callMeeting records it with the poller, which records its own polls itself.

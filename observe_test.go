@@ -78,8 +78,9 @@ func TestWithObserver_SeesEveryRequest(t *testing.T) {
 				}
 			}
 		}
-		for _, err := range c.Meetings.ProcessAll(t.Context(), jobs, &minutes.ProcessOptions{Transcript: true}) {
+		for r, err := range c.Meetings.ProcessAll(t.Context(), jobs, &minutes.ProcessOptions{Transcript: true}) {
 			require.NoError(t, err)
+			require.NoError(t, r.Err)
 		}
 		synctest.Wait()
 
@@ -113,7 +114,7 @@ func TestWithObserver_SeesEveryRequest(t *testing.T) {
 			assert.Equal(t, a.StatusCode/100 > 2, a.Code != "" || a.StatusCode == 502, "%+v", a)
 		}
 		assert.Equal(t, served, seen)
-		assert.Equal(t, 7, repeats, "one for each fault, except for polls and a transcript that is not ready")
+		assert.Equal(t, 5, repeats, "one for each fault, except for polls and fetches, which are one attempt each")
 		assert.Equal(t, repeats, announced)
 		assert.Positive(t, polled)
 	})

@@ -7,32 +7,104 @@ import (
 	"sync"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// A loop is the loop of a caller who ranges over WaitAll, ProcessAll or Follow. The work for each
-// meeting runs on a goroutine of its own, but results and callbacks must not: they touch the caller's
-// variables, which the loop's body uses, too. So everything that concerns the loop is a function that
-// runs on the loop's goroutine, and the fields below over belong to that goroutine.
+// A loop is the loop of a caller who ranges over WaitAll, ProcessAll or Follow. The work for each meeting
+// runs on a goroutine of its own. But the body of the loop, OnStatus and Skip use the caller's variables,
+// so they must all run on the caller's goroutine: work hands functions to it, and run calls one after the
+// other.
 type loop struct {
 	body   func(*Result, error) bool
-	calls  chan func()
-	over   chan struct{} // closed when nobody receives from calls any more
-	cancel func()        // ends all work
+	tasks  chan func()        // for the caller's goroutine
+	over   chan struct{}      // closed when nobody receives from tasks any more
+	cancel context.CancelFunc // ends all work
+	work   sync.WaitGroup     // its goroutines
+	ready  chan struct{}      // holds a token for each fetched result that the body has not seen yet
 
+	// The following fields belong to the caller's goroutine.
 	reading bool  // there may be further inputs
-	working int   // the work under way
+	working int   // how many inputs are being worked on
 	left    bool  // the body has left the loop
-	end     error // why the whole loop ends
+	stopped error // why no further work begins
 }
 
-// do calls f on the loop's goroutine and waits until f has returned. If the loop is over, do returns
-// false instead, maybe without calling f.
-func (l *loop) do(f func()) bool {
+// maxReady is how many fetched results of a loop may wait for its body, so that a slow body does not fill
+// the memory with minutes.
+const maxReady = 8
+
+// inputs yields what a loop works on, and may block. Its error stops the loop.
+type inputs[In any] func(ctx context.Context, yield func(In) bool) error
+
+// parallel calls work for each input, each on a goroutine of its own, until all work has ended. If the
+// body leaves the loop, parallel cancels the work and waits for it. When ctx is done, or the loop is
+// stopped, it takes no further input; once all work has ended, the body then gets the reason.
+func parallel[In any](
+	ctx context.Context, body func(*Result, error) bool, inputs inputs[In], work func(context.Context, *loop, In),
+) {
+	ctx = ContextWithResponse(ctx, nil) // one Response cannot hold those of concurrent requests
+	ctx, cancel := context.WithCancel(ctx)
+	l := &loop{
+		body: body, tasks: make(chan func()), over: make(chan struct{}), cancel: cancel,
+		ready: make(chan struct{}, maxReady), reading: true,
+	}
+	read := make(chan struct{}) // closed when inputs has returned
+	go func() {
+		defer close(read)
+		err := inputs(ctx, func(in In) bool {
+			return l.begin(func() { work(ctx, l, in) })
+		})
+		if err != nil {
+			l.stop(rest.WithCause(ctx, err))
+		}
+		l.onLoop(func() { l.reading = false })
+	}()
+	defer l.end(read)
+	l.run(ctx)
+	if !l.left && l.stopped != nil {
+		body(nil, &WaitError{Err: l.stopped})
+	}
+}
+
+// run calls the functions of onLoop. First it waits for them, as long as there is work, or there may be
+// more. Then it only calls those that are there already, because an input that was read when the loop was
+// stopped still counts: a sequence that reads a channel cannot give it back.
+func (l *loop) run(ctx context.Context) {
+	for !l.left {
+		if l.stopped == nil {
+			l.stopped = rest.WithCause(ctx, nil)
+		}
+		switch {
+		case l.working > 0: // and ends soon when ctx is done
+			task := <-l.tasks
+			task()
+		case l.reading && l.stopped == nil:
+			select {
+			case task := <-l.tasks:
+				task()
+			case <-ctx.Done():
+			}
+		default:
+			select {
+			case task := <-l.tasks: // which may begin work
+				task()
+			default:
+				return
+			}
+		}
+	}
+}
+
+// onLoop calls f on the caller's goroutine and waits until f has returned. If the loop is over, onLoop
+// returns false instead, maybe without calling f.
+func (l *loop) onLoop(f func()) bool {
 	done := make(chan struct{})
+	task := func() {
+		defer close(done) // even if f panics
+		f()
+	}
 	select {
-	case l.calls <- func() { defer close(done); f() }: // closes done even if f panics
+	case l.tasks <- task:
 		<-done
 		return true
 	case <-l.over:
@@ -40,120 +112,60 @@ func (l *loop) do(f func()) bool {
 	}
 }
 
-// yield passes a result to the body of the loop. It returns false if the loop is over. After a
-// rejected key, the loop begins no more work.
-func (l *loop) yield(r *Result, err error) (goOn bool) {
-	return l.do(func() {
-		if e, ok := errors.AsType[*Error](err); ok && KeyRejected(e) {
-			l.end = e
-		}
-		l.left = !l.body(r, err)
-		goOn = !l.left
-	}) && goOn
+// begin calls work on a goroutine of its own, and reports whether the loop takes further inputs.
+func (l *loop) begin(work func()) (more bool) {
+	l.onLoop(func() {
+		l.working++
+		l.work.Go(func() {
+			defer l.onLoop(func() { l.working-- })
+			work()
+		})
+		more = l.stopped == nil
+	})
+	return more
 }
 
-// onStatus returns f as a function that calls f on the loop's goroutine.
+// yield passes a result to the body of the loop, and returns false if the loop is over. After a rejected
+// key, no further work begins.
+func (l *loop) yield(r *Result) (goOn bool) {
+	l.onLoop(func() {
+		e, ok := errors.AsType[*Error](r.Err)
+		if ok && KeyRejected(e) {
+			l.stopped = e
+		}
+		l.left = !l.body(r, nil)
+		goOn = !l.left
+	})
+	return goOn
+}
+
+// onStatus returns f as a function that calls f on the caller's goroutine.
 func (l *loop) onStatus(f func(*Meeting)) func(*Meeting) {
 	if f == nil {
 		return nil
 	}
-	return func(m *Meeting) { l.do(func() { f(m) }) }
+	return func(m *Meeting) {
+		l.onLoop(func() { f(m) })
+	}
 }
 
-// stop ends the whole loop, and all work, with an error.
+// stop ends all work, and then the loop, with an error.
 func (l *loop) stop(err error) {
-	l.do(func() {
-		l.end = cmp.Or(l.end, err)
+	l.onLoop(func() {
+		l.stopped = cmp.Or(l.stopped, err)
 		l.cancel()
 	})
 }
 
-// next returns what to do next on the loop's goroutine, or nil if the loop is over. An input that was
-// read when the loop ends still counts, because a sequence that reads a channel cannot give it back.
-func (l *loop) next() func() {
-	switch {
-	case l.left:
-		return nil
-	case l.working > 0, l.reading && l.end == nil:
-		return <-l.calls
-	}
+// end cancels the work, and waits for it and for the inputs. A sequence of inputs that is blocked, for
+// example because it receives from a channel, cannot be ended, so end waits only a moment for it.
+func (l *loop) end(read <-chan struct{}) {
+	const moment = 100 * time.Millisecond
+	l.cancel()
+	close(l.over)
+	l.work.Wait()
 	select {
-	case call := <-l.calls:
-		return call
-	default:
-		return nil
+	case <-read:
+	case <-time.After(moment):
 	}
-}
-
-// inputs yields what a loop works on, and may block. Its error stops the loop.
-type inputs[In any] func(ctx context.Context, yield func(In) bool) error
-
-// parallel calls work for each input, each on a goroutine of its own, until all work has ended. If the
-// body leaves the loop, parallel cancels the work and waits for it. When ctx is done, or after loop.end
-// is set, it takes no further input, and at the end it yields a nil Result with the reason.
-func parallel[In any](ctx context.Context, body func(*Result, error) bool, inputs inputs[In], work func(context.Context, *loop, In)) {
-	ctx, cancel := context.WithCancel(ContextWithResponse(ctx, nil)) // one Response cannot hold those of concurrent requests
-	l := &loop{body: body, calls: make(chan func()), over: make(chan struct{}), cancel: cancel, reading: true}
-	var all sync.WaitGroup
-	defer all.Wait()
-	defer close(l.over)
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { l.stop(rest.WithCause(ctx, nil)) })()
-	begin := func(in In) (more bool) {
-		l.do(func() {
-			l.working++
-			all.Go(func() {
-				defer l.do(func() { l.working-- })
-				work(ctx, l, in)
-			})
-			more = l.end == nil
-		})
-		return more
-	}
-	go func() {
-		if err := inputs(ctx, begin); err != nil {
-			l.stop(err)
-		}
-		l.do(func() { l.reading = false })
-	}()
-	for call := l.next(); call != nil; call = l.next() {
-		call()
-	}
-	if !l.left && l.end != nil {
-		body(nil, &WaitError{Err: l.end})
-	}
-}
-
-// fetch calls get until the minutes or the transcript are ready, at intervals like the poller's. At most
-// eight requests of a Client are under way at a time. Between two requests a fetch does not count, so
-// meetings whose minutes are never ready do not stop the others.
-func fetch[T any](ctx context.Context, c *core, m *Meeting, get func(context.Context) (T, error)) (T, error) {
-	for began := time.Now(); ; {
-		out, err := inSlot(ctx, c.fetchSlots, get)
-		if err == nil {
-			return out, nil
-		}
-		f := failureOf(err)
-		switch {
-		case errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady), f.Kind == poll.RateLimited:
-			began = time.Now()
-		case ctx.Err() != nil, f.Kind == poll.Transient:
-		case f.Kind != poll.Foreign, time.Since(began) >= poll.Hopeless:
-			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
-		}
-		if rest.Sleep(ctx, max(poll.Interval, min(f.RetryAfter, poll.MaxAsked))) != nil {
-			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: rest.WithCause(ctx, err)}
-		}
-	}
-}
-
-// inSlot calls get while it holds one of the slots.
-func inSlot[T any](ctx context.Context, slots chan struct{}, get func(context.Context) (T, error)) (out T, err error) {
-	select {
-	case slots <- struct{}{}:
-	case <-ctx.Done():
-		return out, rest.WithCause(ctx, nil)
-	}
-	defer func() { <-slots }()
-	return get(ctx)
 }

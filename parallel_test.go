@@ -21,7 +21,7 @@ import (
 // many is WaitAll or ProcessAll.
 type many struct {
 	input func(n int) string // a meeting id, or a job's external id; its minutes take a quarter of an hour
-	run   func(ctx context.Context, inputs iter.Seq[string], onStatus func(*minutes.Meeting)) iter.Seq2[*minutes.Result, error]
+	run   func(ctx context.Context, inputs iter.Seq[string]) iter.Seq2[*minutes.Result, error]
 }
 
 // eachOfMany runs a test for each of them, in a bubble. The bubble fails the test if a goroutine is
@@ -32,30 +32,38 @@ func eachOfMany(t *testing.T, test func(t *testing.T, srv *minutestest.Server, a
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()), minutestest.WithoutAudit(minutestest.ViolationUploadURL))
+				srv := minutestest.NewServer(t,
+					minutestest.WithWorld(testkit.LongStages()),
+					minutestest.WithoutAudit(minutestest.ViolationUploadURL))
 				c := testkit.Client(srv, minutes.WithUploadConcurrency(2))
 				all := many{
 					input: func(n int) string { return testkit.Uploaded(t, c, "Weekly").ID },
-					run: func(ctx context.Context, inputs iter.Seq[string], onStatus func(*minutes.Meeting)) iter.Seq2[*minutes.Result, error] {
-						return c.Meetings.WaitAll(ctx, inputs, &minutes.WaitOptions{OnStatus: onStatus})
+					run: func(ctx context.Context, inputs iter.Seq[string]) iter.Seq2[*minutes.Result, error] {
+						return c.Meetings.WaitAll(ctx, inputs, nil)
 					},
 				}
 				if name == "ProcessAll" {
 					all.input = func(n int) string { return fmt.Sprint("rec-", n) }
-					all.run = func(ctx context.Context, inputs iter.Seq[string], onStatus func(*minutes.Meeting)) iter.Seq2[*minutes.Result, error] {
-						jobs := func(yield func(minutes.Job) bool) {
-							for id := range inputs {
-								if !yield(minutes.Job{Params: weekly(id), Source: testkit.Audio(100)}) {
-									return
-								}
-							}
-						}
-						return c.Meetings.ProcessAll(ctx, jobs, &minutes.ProcessOptions{OnStatus: onStatus})
+					all.run = func(ctx context.Context, inputs iter.Seq[string]) iter.Seq2[*minutes.Result, error] {
+						return c.Meetings.ProcessAll(ctx, jobsOf(inputs), nil)
 					}
 				}
 				test(t, srv, all)
 			})
 		})
+	}
+}
+
+// jobsOf yields a job for each external id.
+func jobsOf(externalIDs iter.Seq[string]) iter.Seq[minutes.Job] {
+	return func(yield func(minutes.Job) bool) {
+		for id := range externalIDs {
+			params := weekly(id)
+			params.Title = id
+			if !yield(minutes.Job{Params: params, Source: testkit.Audio(100)}) {
+				return
+			}
+		}
 	}
 }
 
@@ -90,8 +98,9 @@ func TestParallel_YieldsWhileInputsBlock(t *testing.T) {
 			}
 			close(inputs)
 		}()
-		for r, err := range all.run(t.Context(), channel(inputs), nil) {
+		for r, err := range all.run(t.Context(), channel(inputs)) {
 			require.NoError(t, err)
+			require.NoError(t, r.Err)
 			require.NotNil(t, r.Minutes)
 			assert.InDelta(t, time.Duration(n)*3*time.Hour+15*time.Minute, time.Since(began), float64(2*time.Minute))
 			n++
@@ -101,8 +110,8 @@ func TestParallel_YieldsWhileInputsBlock(t *testing.T) {
 	})
 }
 
-// When ctx is done, each meeting that is pending has its own Result, and then a nil Result ends the
-// loop. The inputs see the end at their next yield, and that input is not begun.
+// When ctx is done, each meeting that is pending has its own Result, and then an error ends the loop. The
+// inputs see the end at their next yield, and that input is not begun.
 func TestParallel_EndsWithContext(t *testing.T) {
 	eachOfMany(t, func(t *testing.T, srv *minutestest.Server, all many) {
 		inputs := make(chan string, 2)
@@ -112,21 +121,21 @@ func TestParallel_EndsWithContext(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		var ended []string
-		for r, err := range all.run(ctx, channel(inputs), nil) {
-			wait, ok := errors.AsType[*minutes.WaitError](err)
-			require.True(t, ok, "%v", err)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			if r == nil {
-				require.Empty(t, wait.MeetingID)
+		for r, err := range all.run(ctx, channel(inputs)) {
+			require.Equal(t, 5*time.Minute, time.Since(began))
+			if err != nil {
+				require.Nil(t, r)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				asWaitError(t, err, "")
 				ended = append(ended, "all")
 				continue
 			}
-			require.Equal(t, r.MeetingID, wait.MeetingID)
+			require.ErrorIs(t, r.Err, context.DeadlineExceeded)
+			asWaitError(t, r.Err, r.MeetingID)
 			require.Equal(t, minutes.StatusTranscribing, r.Meeting.Status, "as last seen")
 			ended = append(ended, "one")
 		}
 		require.Equal(t, []string{"one", "one", "all"}, ended)
-		require.Equal(t, 5*time.Minute, time.Since(began))
 		inputs <- "taken, not begun"
 		synctest.Wait()
 		inputs <- "not taken"
@@ -144,18 +153,24 @@ func TestParallel_AccountsForInputReadDuringTheBody(t *testing.T) {
 		second := all.input(1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		results, requests := 0, 0
-		for r, err := range all.run(ctx, channel(inputs), nil) {
-			if results++; err == nil {
+		var results []error
+		requests := 0
+		for r, err := range all.run(ctx, channel(inputs)) {
+			if err != nil {
+				results = append(results, err)
+				continue
+			}
+			results = append(results, r.Err)
+			if r.Err == nil {
 				inputs <- second
 				time.Sleep(2 * time.Hour)
 				requests = len(srv.Requests())
-				continue
 			}
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Equal(t, results == 3, r == nil)
 		}
-		require.Equal(t, 3, results)
+		require.Len(t, results, 3)
+		require.NoError(t, results[0])
+		require.ErrorIs(t, results[1], context.DeadlineExceeded)
+		require.ErrorIs(t, results[2], context.DeadlineExceeded)
 		require.Len(t, srv.Requests(), requests)
 		close(inputs)
 	})
@@ -171,12 +186,13 @@ func TestParallel_EndsWithKey(t *testing.T) {
 			srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Revoked = true })
 		})
 		var ended []string
-		for r, err := range all.run(t.Context(), channel(inputs), nil) {
-			require.True(t, minutes.KeyRejected(err), "%v", err)
-			if r == nil {
+		for r, err := range all.run(t.Context(), channel(inputs)) {
+			if err != nil {
+				require.True(t, minutes.KeyRejected(err), "%v", err)
 				ended = append(ended, "all")
 				continue
 			}
+			require.True(t, minutes.KeyRejected(r.Err), "%v", r.Err)
 			require.NotNil(t, r.Meeting, "as last seen")
 			ended = append(ended, "one")
 		}
@@ -196,8 +212,9 @@ func TestParallel_EndsWhenLoopIsLeftWhileInputsBlock(t *testing.T) {
 			<-blocked
 			rejected = !yield("not begun")
 		}
-		for _, err := range all.run(t.Context(), inputs, nil) {
+		for r, err := range all.run(t.Context(), inputs) {
 			require.NoError(t, err)
+			require.NoError(t, r.Err)
 			break
 		}
 		requireIdle(t, srv)
@@ -212,7 +229,7 @@ func TestParallel_EndsIfLoopPanics(t *testing.T) {
 	eachOfMany(t, func(t *testing.T, srv *minutestest.Server, all many) {
 		inputs := slices.Values([]string{all.input(0), all.input(1), all.input(2)})
 		require.PanicsWithValue(t, "the loop", func() {
-			for range all.run(t.Context(), inputs, nil) {
+			for range all.run(t.Context(), inputs) {
 				panic("the loop")
 			}
 		})
@@ -240,52 +257,25 @@ func TestWaitAll_YieldsEachIDOnce(t *testing.T) {
 		}
 		got := map[string]int{}
 		for r, err := range c.Meetings.WaitAll(t.Context(), ids, &minutes.WaitOptions{Transcript: true}) {
-			require.NotNil(t, r)
+			require.NoError(t, err)
 			var failed *minutes.MeetingFailedError
 			var bad *minutes.ParamError
 			switch {
-			case err == nil:
+			case r.Err == nil:
 				require.NotNil(t, r.Minutes)
 				require.NotNil(t, r.Transcript)
 				got["done "+r.MeetingID]++
-			case errors.As(err, &failed):
+			case errors.As(r.Err, &failed):
 				require.Equal(t, failed.Meeting, r.Meeting)
 				got["failed "+r.MeetingID]++
-			case errors.As(err, &bad):
+			case errors.As(r.Err, &bad):
 				got["unusable "+r.MeetingID]++
-			case errors.Is(err, minutes.ErrNotFound):
+			case errors.Is(r.Err, minutes.ErrNotFound):
 				got["gone "+r.MeetingID]++
 			}
 		}
 		assert.Equal(t, map[string]int{"done " + good.ID: 1, "failed " + bad.ID: 1, "unusable ": 1, "gone mtg_unknown": 1}, got)
 	})
-}
-
-// OnStatus runs on the goroutine of the loop, so that it needs no lock. The loop can be left while
-// calls are pending.
-func TestWaitAll_OnStatusRunsOnTheLoop(t *testing.T) {
-	t.Parallel()
-	for _, leave := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-			c := testkit.Client(srv)
-			var ids []string
-			for range 10 {
-				ids = append(ids, testkit.Uploaded(t, c, "Weekly").ID)
-			}
-			notified := 0 // the race detector checks that one goroutine counts
-			o := &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { notified++ }}
-			for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), o) {
-				require.NoError(t, err)
-				if notified++; leave {
-					break
-				}
-			}
-			if !leave {
-				assert.GreaterOrEqual(t, notified, 2*len(ids))
-			}
-		})
-	}
 }
 
 // Twelve meetings whose minutes are never ready do not stop another one. While the loop's body runs,
@@ -305,20 +295,23 @@ func TestWaitAll_FetchesStopNoOther(t *testing.T) {
 		time.Sleep(time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), 31*time.Minute+10*time.Second)
 		defer cancel()
-		began, ready, pending := time.Now(), 0, 0
+		began := time.Now()
+		ready := 0
+		pending := 0
 		for r, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
 			switch {
-			case r == nil:
+			case err != nil:
 				require.ErrorIs(t, err, context.DeadlineExceeded)
-			case err == nil:
-				if ready++; ready == 1 {
+			case r.Err == nil:
+				ready++
+				if ready == 1 {
 					require.Less(t, time.Since(began), time.Minute)
 					before := len(srv.Requests("meetings.minutes"))
 					time.Sleep(15 * time.Minute)
 					require.Greater(t, len(srv.Requests("meetings.minutes")), before+250)
 				}
 			default:
-				require.ErrorIs(t, err, minutes.ErrMinutesNotReady)
+				require.ErrorIs(t, r.Err, minutes.ErrMinutesNotReady)
 				pending++
 			}
 		}
@@ -339,8 +332,9 @@ func TestWaitAll_FetchesEightAtATime(t *testing.T) {
 		}
 		srv.Inject(minutestest.Match{Operation: "meetings.minutes", Times: minutestest.Always}, minutestest.Delay(time.Second))
 		time.Sleep(time.Hour)
-		for _, err := range testkit.Client(srv).Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+		for r, err := range testkit.Client(srv).Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
 			require.NoError(t, err)
+			require.NoError(t, r.Err)
 		}
 		first, within := srv.Requests("meetings.minutes")[0].At, 0
 		for _, r := range srv.Requests("meetings.minutes") {
@@ -352,14 +346,22 @@ func TestWaitAll_FetchesEightAtATime(t *testing.T) {
 	})
 }
 
-// Each method that waits rejects invalid parameters before any request. A loop yields that once.
-func TestWaits_RejectInvalidParams(t *testing.T) {
+// Each method that waits rejects parameters that are invalid, or that it cannot use, before any request. A
+// loop yields that once.
+func TestWaits_RejectUnusableParams(t *testing.T) {
 	t.Parallel()
-	c, ctx, no := testkit.Silent(t).Meetings, t.Context(), context.Context(nil)
-	ids, open := slices.Values([]string{"mtg_1"}), testkit.Audio(10)
-	jobs := slices.Values([]minutes.Job{{Params: weekly(""), Source: open}})
-	one := func(_ *minutes.Meeting, err error) []error { return []error{err} }
-	result := func(r *minutes.Result, err error) []error { assert.Nil(t, r); return []error{err} }
+	c := testkit.Silent(t).Meetings
+	ctx := t.Context()
+	no := context.Context(nil)
+	open := testkit.Audio(10)
+	one := func(m *minutes.Meeting, err error) []error {
+		assert.Nil(t, m)
+		return []error{err}
+	}
+	result := func(r *minutes.Result, err error) []error {
+		assert.Nil(t, r)
+		return []error{err}
+	}
 	all := func(seq iter.Seq2[*minutes.Result, error]) (errs []error) {
 		for r, err := range seq {
 			assert.Nil(t, r)
@@ -367,39 +369,65 @@ func TestWaits_RejectInvalidParams(t *testing.T) {
 		}
 		return errs
 	}
+	type waitOptions = minutes.WaitOptions
+	wait := func(id string, o waitOptions) []error { return one(c.Wait(ctx, id, &o)) }
+	forMinutes := func(id string, o waitOptions) []error { return result(c.WaitForMinutes(ctx, id, &o)) }
+	waitAll := func(o waitOptions) []error { return all(c.WaitAll(ctx, slices.Values([]string{"mtg_1"}), &o)) }
+	process := func(o minutes.ProcessOptions) []error { return result(c.Process(ctx, weekly(""), open, &o)) }
+	resume := func(id string, o minutes.ProcessOptions) []error { return result(c.Resume(ctx, id, open, &o)) }
+	jobs := slices.Values([]minutes.Job{{Params: weekly(""), Source: open}})
+	processAll := func(o minutes.ProcessOptions) []error { return all(c.ProcessAll(ctx, jobs, &o)) }
+	follow := func(o minutes.FollowOptions) []error { return all(c.Follow(ctx, &o)) }
+	const transcribed = minutes.StatusTranscribed
 	for _, test := range []struct {
 		param string
 		errs  []error
 	}{
 		{"ctx", one(c.Wait(no, "mtg_1", nil))},
-		{"id", one(c.Wait(ctx, "", nil))},
-		{"opts.Until", one(c.Wait(ctx, "mtg_1", &minutes.WaitOptions{Until: "done"}))},
-		{"opts.Until", one(c.Wait(ctx, "mtg_1", &minutes.WaitOptions{Until: minutes.StatusMinutesFailed}))},
-		{"opts.AudioTimeout", one(c.Wait(ctx, "mtg_1", &minutes.WaitOptions{AudioTimeout: -1}))},
-		{"ctx", all(c.WaitAll(no, ids, nil))},
-		{"ids", all(c.WaitAll(ctx, nil, nil))},
-		{"opts.Until", all(c.WaitAll(ctx, ids, &minutes.WaitOptions{Until: "done"}))},
+		{"ctx", result(c.WaitForMinutes(no, "mtg_1", nil))},
+		{"ctx", all(c.WaitAll(no, slices.Values([]string{"mtg_1"}), nil))},
 		{"ctx", result(c.Process(no, weekly(""), open, nil))},
+		{"ctx", result(c.Resume(no, "mtg_1", open, nil))},
+		{"ctx", all(c.ProcessAll(no, jobs, nil))},
+		{"ctx", all(c.Follow(no, nil))},
+		{"id", wait("", waitOptions{})},
+		{"id", forMinutes("", waitOptions{})},
+		{"id", resume("", minutes.ProcessOptions{})},
+		{"ids", all(c.WaitAll(ctx, nil, nil))},
 		{"params", result(c.Process(ctx, nil, open, nil))},
 		{"source", result(c.Process(ctx, weekly(""), nil, nil))},
-		{"opts.Until", result(c.Process(ctx, weekly(""), open, &minutes.ProcessOptions{Until: "done"}))},
-		{"ctx", result(c.Resume(no, "mtg_1", open, nil))},
-		{"id", result(c.Resume(ctx, "", open, nil))},
-		{"opts.AudioTimeout", result(c.Resume(ctx, "mtg_1", open, &minutes.ProcessOptions{AudioTimeout: -1}))},
-		{"ctx", all(c.ProcessAll(no, jobs, nil))},
 		{"jobs", all(c.ProcessAll(ctx, nil, nil))},
-		{"opts.Until", all(c.ProcessAll(ctx, jobs, &minutes.ProcessOptions{Until: minutes.StatusAudioRejected}))},
-		{"ctx", all(c.Follow(no, nil))},
-		{"opts.Until", all(c.Follow(ctx, &minutes.FollowOptions{Until: "soon"}))},
-		{"opts.AudioTimeout", all(c.Follow(ctx, &minutes.FollowOptions{AudioTimeout: -1}))},
+		{"opts.Until", wait("mtg_1", waitOptions{Until: "done"})},
+		{"opts.Until", wait("mtg_1", waitOptions{Until: minutes.StatusMinutesFailed})},
+		{"opts.Until", waitAll(waitOptions{Until: "done"})},
+		{"opts.Until", process(minutes.ProcessOptions{Until: "done"})},
+		{"opts.Until", resume("mtg_1", minutes.ProcessOptions{Until: "done"})},
+		{"opts.Until", processAll(minutes.ProcessOptions{Until: minutes.StatusAudioRejected})},
+		{"opts.Until", follow(minutes.FollowOptions{Until: "soon"})},
+		{"opts.AudioTimeout", wait("mtg_1", waitOptions{AudioTimeout: -1})},
+		{"opts.AudioTimeout", follow(minutes.FollowOptions{AudioTimeout: -1})},
+		// Not used:
+		{"opts.Format", wait("mtg_1", waitOptions{Format: minutes.FormatHTML})},
+		{"opts.Transcript", wait("mtg_1", waitOptions{Transcript: true})},
+		{"opts.Until", forMinutes("mtg_1", waitOptions{Until: transcribed})},
+		{"opts.Format", waitAll(waitOptions{Until: transcribed, Format: minutes.FormatHTML})},
+		{"opts.Transcript", waitAll(waitOptions{Until: transcribed, Transcript: true})},
+		{"opts.Format", process(minutes.ProcessOptions{Until: transcribed, Format: minutes.FormatHTML})},
+		{"opts.Transcript", resume("mtg_1", minutes.ProcessOptions{Until: transcribed, Transcript: true})},
+		{"opts.Transcript", processAll(minutes.ProcessOptions{Until: transcribed, Transcript: true})},
+		{"opts.Format", follow(minutes.FollowOptions{Until: transcribed, Format: minutes.FormatHTML})},
+		{"opts.Transcript", follow(minutes.FollowOptions{Until: transcribed, Transcript: true})},
+		{"opts.AudioTimeout", wait("mtg_1", waitOptions{Until: minutes.StatusCreated, AudioTimeout: time.Hour})},
+		{"opts.AudioTimeout", follow(minutes.FollowOptions{Until: minutes.StatusCreated, AudioTimeout: time.Hour})},
 	} {
 		require.Len(t, test.errs, 1)
 		testkit.RequireParamError(t, test.errs[0], test.param, "")
 	}
 	for param, job := range map[string]minutes.Job{"params": {Source: open}, "source": {Params: weekly("")}} {
 		for r, err := range c.ProcessAll(ctx, slices.Values([]minutes.Job{job}), nil) {
+			require.NoError(t, err)
 			require.Equal(t, job.Params, r.Params)
-			testkit.RequireParamError(t, err, param, "")
+			testkit.RequireParamError(t, r.Err, param, "")
 		}
 	}
 }

@@ -15,7 +15,7 @@ type polled struct{ core *core }
 
 // Get asks for one meeting.
 func (p polled) Get(ctx context.Context, id string, send func() bool) (poll.Snapshot[*Meeting], *poll.Failure) {
-	in := rest.Request{ID: id, Background: true, Send: send}
+	in := rest.Request{ID: id, Background: true, Once: true, Send: send}
 	m, resp, err := p.core.callMeeting(ctx, OpMeetingsGet, in)
 	if err != nil {
 		return poll.Snapshot[*Meeting]{}, failureOf(err)
@@ -27,7 +27,7 @@ func (p polled) Get(ctx context.Context, id string, send func() bool) (poll.Snap
 
 // Page asks for one list page.
 func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]poll.Snapshot[*Meeting], string, *poll.Failure) {
-	in := rest.Request{Query: &MeetingListParams{Limit: largestPage, Cursor: cursor}, Background: true, Send: send}
+	in := rest.Request{Query: &MeetingListParams{Limit: largestPage, Cursor: cursor}, Background: true, Once: true, Send: send}
 	page, _, err := call[MeetingPage](ctx, p.core, OpMeetingsList, in)
 	if err != nil {
 		return nil, "", failureOf(err)

@@ -4,35 +4,40 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"sync"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 // ProcessOptions configures Process, Resume and ProcessAll. A nil pointer or a zero field selects
-// the default.
+// the default. A field that the call cannot use is a *[ParamError].
 type ProcessOptions struct {
 	// Until is the status at which the call ends (default StatusMinutesReady). With an earlier status,
 	// the call fetches no minutes.
-	Until      Status
-	Format     Format // of the minutes; if empty, the service chooses HTML
-	Transcript bool   // also fetch the transcript, if Until is StatusMinutesReady
-	// AudioTimeout limits how long the service may take to show the audio after a successful upload
-	// (default ten minutes). After that time, the call ends with ErrNoAudio.
-	AudioTimeout time.Duration
-	// OnStatus works like WaitOptions.OnStatus. ProcessAll calls OnStatus on a goroutine of each
-	// meeting, so several calls may run at once.
+	Until Status
+	// Format is the format of the minutes. If it is empty, the service chooses HTML.
+	Format Format
+	// Transcript makes the call fetch the transcript as well.
+	Transcript bool
+	// OnStatus works like WaitOptions.OnStatus: it runs on the caller's goroutine, and ProcessAll calls
+	// it between two runs of the loop's body.
 	OnStatus func(*Meeting)
-	Progress func(sent, total int64) // as in UploadOptions
+	// Progress works like UploadOptions.Progress, so it runs on another goroutine. In ProcessAll, the
+	// Progress of several jobs may run at once.
+	Progress func(sent, total int64)
 }
 
 // checked checks the options and returns a copy with defaults.
 func (o *ProcessOptions) checked() (ProcessOptions, error) {
 	opts := *cmp.Or(o, new(ProcessOptions))
-	wait, err := (&WaitOptions{Until: opts.Until, AudioTimeout: opts.AudioTimeout}).checked()
-	opts.Until, opts.AudioTimeout = wait.Until, cmp.Or(opts.AudioTimeout, 10*time.Minute)
+	wait, err := opts.waitOptions().checked()
+	opts.Until = wait.Until
 	return opts, err
+}
+
+// waitOptions returns the options of the wait after the upload.
+func (o *ProcessOptions) waitOptions() *WaitOptions {
+	return &WaitOptions{Until: o.Until, Format: o.Format, Transcript: o.Transcript, OnStatus: o.OnStatus}
 }
 
 // Result is what a call got for one meeting, up to the error if there was one.
@@ -43,6 +48,9 @@ type Result struct {
 	Params     *MeetingCreateParams // of Process or Job; otherwise nil
 	Minutes    *Minutes             // nil if Until is an earlier status
 	Transcript *Transcript          // nil without the option Transcript
+	// Err is the error of this meeting in a loop over WaitAll, ProcessAll or Follow. Process, Resume and
+	// WaitForMinutes return their error instead, and leave Err nil.
+	Err error
 }
 
 // Process creates the meeting, uploads the recording, waits, and fetches the minutes. It needs the scopes
@@ -63,40 +71,22 @@ type Result struct {
 //   - The errors of source, Create, Upload, WaitForMinutes and Transcript.
 //   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. To try again, delete the
 //     meeting and call Process again.
-//   - *[WaitError] with [ErrNoAudio]: the service shows no audio within AudioTimeout of the upload.
-func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, source Source, opts *ProcessOptions) (*Result, error) {
+//   - *[WaitError] with [ErrNoAudio]: the service shows no audio within ten minutes of the upload.
+func (s *MeetingsService) Process(
+	ctx context.Context, params *MeetingCreateParams, source Source, opts *ProcessOptions,
+) (*Result, error) {
 	o, err := opts.checked()
-	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("params", params != nil), checkGiven("source", source != nil)); err != nil {
+	err = cmp.Or(err,
+		checkGiven("ctx", ctx != nil),
+		checkGiven("params", params != nil),
+		checkGiven("source", source != nil),
+	)
+	if err != nil {
 		return nil, err
 	}
 	r := &Result{Params: params}
-	return r, s.process(ctx, r, source, &o, func() {})
-}
-
-// process does the remaining steps, and calls uploaded when the meeting has audio.
-func (s *MeetingsService) process(ctx context.Context, r *Result, source Source, o *ProcessOptions, uploaded func()) error {
-	err := s.withRecording(ctx, source, func(rec Recording) error { return s.createAndUpload(ctx, r, rec, o) })
-	if err != nil {
-		return err
-	}
-	uploaded()
-	return s.waitProcessed(ctx, r, o)
-}
-
-// createAndUpload creates the meeting unless r has one, and uploads rec unless the meeting has audio.
-func (s *MeetingsService) createAndUpload(ctx context.Context, r *Result, rec Recording, o *ProcessOptions) error {
-	shared := true
-	if r.Meeting == nil {
-		m, created, err := s.create(ctx, r.Params, storage.Patience)
-		if err != nil {
-			return err
-		}
-		r.Meeting, r.MeetingID, r.Created, shared = m, m.ID, created, r.Params.ExternalID != ""
-	}
-	if r.Meeting.Status != StatusCreated {
-		return nil
-	}
-	return s.upload(ctx, r.MeetingID, rec, o.Progress, shared)
+	p := processing{MeetingsService: s, opts: o, source: source}
+	return r, p.createUploadWait(ctx, r)
 }
 
 // Resume does the remaining steps for a meeting that exists: it uploads the recording if the meeting has no
@@ -112,30 +102,74 @@ func (s *MeetingsService) createAndUpload(ctx context.Context, r *Result, rec Re
 //   - *[ParamError] with a nil Result: id or opts are invalid. All other errors come with a Result.
 //   - The errors of source, Upload, WaitForMinutes and Transcript.
 //   - *[WaitError] with [ErrNoAudio]: the meeting has no audio and source is nil, or the service shows no
-//     audio within AudioTimeout of the upload.
-func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, opts *ProcessOptions) (*Result, error) {
+//     audio within ten minutes of the upload.
+func (s *MeetingsService) Resume(
+	ctx context.Context, id string, source Source, opts *ProcessOptions,
+) (*Result, error) {
 	o, err := opts.checked()
-	if err = cmp.Or(err, s.core.checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
+	err = cmp.Or(err, s.core.checkID("id", id), checkGiven("ctx", ctx != nil))
+	if err != nil {
 		return nil, err
 	}
 	r := &Result{MeetingID: id}
+	p := processing{MeetingsService: s, opts: o, source: source}
 	r.Meeting, err = s.core.look(ctx, id, false)
 	switch {
 	case err != nil:
 		return r, err
 	case r.Meeting.Status != StatusCreated:
-		return r, s.waitProcessed(ctx, r, &o)
+		return r, p.wait(ctx, r)
 	case source == nil:
 		return r, &WaitError{MeetingID: id, Meeting: r.Meeting, Err: ErrNoAudio}
 	}
-	return r, s.process(ctx, r, source, &o, func() {})
+	return r, p.createUploadWait(ctx, r)
 }
 
-// waitProcessed waits after the upload, and fetches the minutes and the transcript.
-func (s *MeetingsService) waitProcessed(ctx context.Context, r *Result, o *ProcessOptions) error {
-	g := goal{audioBy: time.Now().Add(o.AudioTimeout)}
-	g.Until, g.Format, g.Transcript, g.OnStatus = o.Until, o.Format, o.Transcript, o.OnStatus
-	return s.waitAndFetch(ctx, r, g)
+// processing is one Process or Resume, or one job of ProcessAll.
+type processing struct {
+	*MeetingsService
+	opts      ProcessOptions
+	source    Source
+	uploading slot // is freed as soon as the meeting has audio
+	ready     slot // is held once the minutes are fetched
+}
+
+// createUploadWait does all steps, apart from those that another run has done already.
+func (p *processing) createUploadWait(ctx context.Context, r *Result) error {
+	err := p.withRecording(ctx, p.source, func(rec Recording) error { return p.createAndUpload(ctx, r, rec) })
+	if err != nil {
+		return err
+	}
+	p.uploading.free()
+	return p.wait(ctx, r)
+}
+
+// createAndUpload creates the meeting unless r has one, and uploads rec unless the meeting has audio.
+func (p *processing) createAndUpload(ctx context.Context, r *Result, rec Recording) error {
+	shared := true // with other workers
+	if r.Meeting == nil {
+		m, created, err := p.create(ctx, r.Params, storage.Patience)
+		if err != nil {
+			return err
+		}
+		r.Meeting = m
+		r.MeetingID = m.ID
+		r.Created = created
+		shared = r.Params.ExternalID != ""
+	}
+	if r.Meeting.Status != StatusCreated {
+		return nil
+	}
+	return p.upload(ctx, r.MeetingID, rec, p.opts.Progress, shared)
+}
+
+// wait waits after the upload, and fetches the minutes and the transcript.
+func (p *processing) wait(ctx context.Context, r *Result) error {
+	const audioTimeout = 10 * time.Minute // a service that loses the audio of an upload must not hang the call
+	o := p.opts.waitOptions()
+	g := o.goal()
+	g.audioBy = time.Now().Add(audioTimeout)
+	return p.waitAndFetch(ctx, r, *o, g, &p.ready)
 }
 
 // Job is what [MeetingsService.ProcessAll] needs for one recording.
@@ -145,58 +179,74 @@ type Job struct {
 	Progress func(sent, total int64) // if not nil, replaces ProcessOptions.Progress
 }
 
-// ProcessAll processes many jobs, each like [MeetingsService.Process], and yields the Result when a job
-// ends, with the error if the job failed. It needs the scopes of Process.
+// ProcessAll processes many jobs, each like [MeetingsService.Process], and yields a [Result] when a job ends.
+// It needs the scopes of Process.
 //
-//   - The failure of one job does not stop the others.
+//   - Result.Err is the error of one job, and does not stop the others.
 //   - Two jobs with the same ExternalID share one meeting, and both yield its minutes.
 //   - ProcessAll starts as many jobs as [WithUploadConcurrency] allows, and the next one when the upload of
 //     a job has ended. So a long list of jobs does not open all its recordings at once.
-//   - ProcessAll ranges over jobs on another goroutine, and each job calls Source, OnStatus and Progress on
-//     its own goroutines.
+//   - ProcessAll ranges over jobs on another goroutine. When the loop ends, that goroutine has ended as well,
+//     unless jobs blocks at that time: then it ends at its next yield. Source and Progress run on other
+//     goroutines, too, but OnStatus runs on that of the loop.
 //   - When ctx is done, or the service rejects the key, ProcessAll starts no other job. When you leave the
 //     loop, ProcessAll cancels the jobs that are running.
+//   - If the body of the loop is slow, ProcessAll fetches only a few minutes in advance.
 //
-// Each Result has its job's Params, and MeetingID as soon as there is a meeting. Errors are as in Process.
+// Each Result has its job's Params, and MeetingID as soon as there is a meeting. Result.Err is an error of
+// Process.
 //
-// A nil Result ends the loop early, once each job that was started has had its own Result. The error is a
-// *[WaitError] if ctx is done or the service rejected the key (see [KeyRejected]), and a *[ParamError] if
-// jobs is nil or opts are invalid.
-func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
+// An error as the second value comes with a nil Result and ends the loop, once each job that was started has
+// had its own Result. It is a *[WaitError] if ctx is done or the service rejected the key (see
+// [KeyRejected]), and a *[ParamError] if jobs is nil or opts are invalid.
+func (s *MeetingsService) ProcessAll(
+	ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions,
+) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.checked()
-		if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("jobs", jobs != nil)); err != nil {
+		err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("jobs", jobs != nil))
+		if err != nil {
 			yield(nil, err)
 			return
 		}
-		room := make(chan struct{}, cap(s.core.uploadSlots)) // a token for each job before the end of its upload
+		uploading := make(chan struct{}, cap(s.core.uploadSlots)) // holds a token for each job before the end of its upload
 		inputs := func(ctx context.Context, yield func(Job) bool) error {
-			room <- struct{}{} // for the first job
+			next := slot{tokens: uploading} // which the job gets
+			if next.acquire(ctx) != nil {
+				return nil
+			}
 			jobs(func(job Job) bool {
 				if !yield(job) {
 					return false
 				}
-				select {
-				case room <- struct{}{}: // for the next job
-					return true
-				case <-ctx.Done():
-					return false
-				}
+				next = slot{tokens: uploading}
+				return next.acquire(ctx) == nil
 			})
 			return nil
 		}
 		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, job Job) {
-			uploaded := sync.OnceFunc(func() { <-room })
-			r, opts := &Result{Params: job.Params}, o
+			p := processing{
+				MeetingsService: s, opts: o, source: job.Source,
+				uploading: slot{tokens: uploading, held: true},
+				ready:     slot{tokens: l.ready},
+			}
+			defer p.ready.free()
+			p.opts.OnStatus = l.onStatus(o.OnStatus)
 			if job.Progress != nil {
-				opts.Progress = job.Progress
+				p.opts.Progress = job.Progress
 			}
-			err := cmp.Or(checkGiven("params", job.Params != nil), checkGiven("source", job.Source != nil))
-			if err == nil {
-				err = s.process(ctx, r, job.Source, &opts, uploaded)
-			}
-			uploaded()
-			l.yield(r, err)
+			l.yield(p.job(ctx, job))
 		})
 	}
+}
+
+// job does one job of ProcessAll.
+func (p *processing) job(ctx context.Context, job Job) *Result {
+	defer p.uploading.free()
+	r := &Result{Params: job.Params}
+	r.Err = cmp.Or(checkGiven("params", job.Params != nil), checkGiven("source", job.Source != nil))
+	if r.Err == nil {
+		r.Err = p.createUploadWait(ctx, r)
+	}
+	return r
 }

@@ -60,12 +60,11 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, 
 // error of closing the recording is only logged, because the recording is no longer needed then.
 func (s *MeetingsService) withRecording(ctx context.Context, source Source, use func(Recording) error) error {
 	c := s.core
-	select {
-	case c.uploadSlots <- struct{}{}:
-		defer func() { <-c.uploadSlots }()
-	case <-ctx.Done():
-		return &StorageError{Err: rest.WithCause(ctx, errors.New("waiting for an upload slot"))}
+	place := slot{tokens: c.uploadSlots}
+	if err := place.acquire(ctx); err != nil {
+		return &StorageError{Err: fmt.Errorf("waiting for an upload slot: %w", err)}
 	}
+	defer place.free()
 	rec, err := openRecording(ctx, source)
 	if err != nil {
 		return rest.WithCause(ctx, err)
@@ -181,15 +180,10 @@ func (u *upload) newURL(ctx context.Context) error {
 // if it gave up, an upload whose audio has arrived would fail.
 func (u *upload) ask(ctx context.Context) (arrived bool, err error) {
 	m, err := u.core.look(ctx, u.id, true)
-	switch e := err.(type) {
-	case nil:
-		return m.Status != StatusCreated, nil
-	case *MeetingFailedError: // which has audio, too
-		return true, nil
-	case *WaitError:
+	if e, ok := errors.AsType[*WaitError](err); ok {
 		return false, fmt.Errorf("checking whether the audio arrived: %w", e.Err)
 	}
-	return false, err
+	return err == nil && m.Status != StatusCreated, err // a failed meeting has audio, too
 }
 
 // send makes one attempt, reports it, and returns what follows it.

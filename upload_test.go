@@ -603,7 +603,7 @@ func TestUploadSlots_LimitConcurrency(t *testing.T) {
 			return minutes.Recording{}, io.EOF
 		}, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.EqualError(t, err, "minutes: upload to storage: waiting for an upload slot; context deadline exceeded")
+		require.EqualError(t, err, "minutes: upload to storage: waiting for an upload slot: context deadline exceeded")
 		require.Equal(t, time.Minute, time.Since(began))
 		require.Len(t, srv.Requests(), requests)
 		uploads.Wait()

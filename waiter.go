@@ -5,28 +5,30 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// WaitOptions configures a wait. A nil pointer or a zero field selects the default.
+// WaitOptions configures a wait. A nil pointer or a zero field selects the default. A field that the call
+// cannot use is a *[ParamError].
 type WaitOptions struct {
 	// Until is the status to wait for (default StatusMinutesReady). A later status in the normal order
-	// also ends the wait. WaitForMinutes ignores Until.
+	// also ends the wait. WaitForMinutes always waits for StatusMinutesReady.
 	Until Status
 	// Format is the format of the minutes that WaitForMinutes and WaitAll fetch. If Format is empty,
 	// the service chooses HTML.
 	Format Format
-	// Transcript makes WaitAll fetch the transcript as well, if Until is StatusMinutesReady.
+	// Transcript makes WaitForMinutes and WaitAll fetch the transcript as well.
 	Transcript bool
 	// AudioTimeout limits how long the meeting may stay without audio, counted from
 	// Meeting.CreatedAt by this machine's clock. If a poll after that time still shows no audio, the
 	// wait ends with ErrNoAudio. 0 means no limit.
 	AudioTimeout time.Duration
-	// OnStatus is called with the first status that the wait sees, and with each change after that.
-	// Wait calls OnStatus on its caller's goroutine, and WaitAll on the goroutine of the loop.
+	// OnStatus is called with the first status that the wait sees, and with each change after that, on
+	// the caller's goroutine: WaitAll calls it between two runs of the loop's body.
 	OnStatus func(*Meeting)
 }
 
@@ -37,7 +39,8 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 
 // Wait waits until a meeting reaches minutes_ready, or WaitOptions.Until, and returns the meeting. It needs
 // the scope meetings:read. Wait has no overall timeout, because a recording may take hours, so set a
-// deadline on ctx: a 429, a 5xx (even a proxy's) or a lost connection never ends a wait.
+// deadline on ctx: a 429, a 5xx (even a proxy's) or a lost connection never ends a wait. Nor does a status
+// that this version does not know, of which the log warns.
 //
 // All waits of a Client share one poller. It polls a meeting at most once in thirty seconds (section 6), or
 // less often if the service asks for that with Cache-Control. If a response has shown the meeting in the
@@ -51,143 +54,99 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 //   - *[WaitError] with the last failure: an untrusted certificate, a 3xx or 4xx that is not the service's,
 //     or a response that does not match the API reference, if such failures began ten minutes ago and no
 //     poll has succeeded since.
-//   - *[ParamError]: id or an option is invalid.
+//   - *[ParamError]: id or an option is invalid, or Format or Transcript is set, because Wait fetches
+//     nothing.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	o, err := opts.checked()
-	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), s.core.checkID("id", id)); err != nil {
+	err = cmp.Or(err,
+		checkThat("opts.Format", o.Format == "", fetchesNothing),
+		checkThat("opts.Transcript", !o.Transcript, fetchesNothing),
+		checkGiven("ctx", ctx != nil),
+		s.core.checkID("id", id),
+	)
+	if err != nil {
 		return nil, err
 	}
-	m, err := s.core.wait(ctx, id, goal{WaitOptions: o})
+	m, err := s.core.wait(ctx, id, o.goal())
 	if err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// WaitForMinutes waits until the minutes are ready, like [MeetingsService.Wait], and returns them in
-// WaitOptions.Format. It needs the scopes meetings:read and minutes:read.
+const fetchesNothing = "is not used, because Wait fetches nothing; call WaitForMinutes"
+
+// WaitForMinutes waits until the minutes are ready, like [MeetingsService.Wait], and fetches them, and with
+// WaitOptions.Transcript the transcript. It needs the scopes meetings:read and minutes:read. The Result has
+// what the call got, up to the error if there was one.
 //
-// Errors: those of Wait, and those of [MeetingsService.Minutes] in a *WaitError. But after
-// [ErrMinutesNotReady], or a failure that would not end a Wait, WaitForMinutes asks for the minutes again
-// thirty seconds later.
-func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {
-	o := *cmp.Or(opts, new(WaitOptions))
-	o.Until = StatusMinutesReady
-	m, err := s.Wait(ctx, id, &o)
+// Errors:
+//   - *[ParamError] with a nil Result: id or an option is invalid, or Until is another status.
+//   - The errors of Wait.
+//   - Those of [MeetingsService.Minutes] and [MeetingsService.Transcript], in a *[WaitError]. But if the
+//     text is not ready, or after a failure that would not end a Wait, WaitForMinutes asks again.
+func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Result, error) {
+	o, err := opts.checked()
+	err = cmp.Or(err,
+		checkThat("opts.Until", o.fetches(), "is not used, because WaitForMinutes waits for minutes_ready; call Wait"),
+		checkGiven("ctx", ctx != nil),
+		s.core.checkID("id", id),
+	)
 	if err != nil {
 		return nil, err
 	}
-	return fetch(ctx, s.core, m, func(ctx context.Context) (*Minutes, error) { return s.Minutes(ctx, id, o.Format) })
+	r := &Result{MeetingID: id}
+	return r, s.waitAndFetch(ctx, r, o, o.goal(), new(slot))
 }
 
 // checked checks the options and returns a copy with defaults.
 func (o *WaitOptions) checked() (WaitOptions, error) {
 	opts := *cmp.Or(o, new(WaitOptions))
 	opts.Until = cmp.Or(opts.Until, StatusMinutesReady)
-	switch {
-	case opts.Until.rank() == 0:
-		return opts, &ParamError{Param: "opts.Until", Reason: "is not a status of the normal order"}
-	case opts.AudioTimeout < 0:
-		return opts, &ParamError{Param: "opts.AudioTimeout", Reason: "must not be negative"}
-	}
-	return opts, nil
+	const early = "is not used, because nothing is fetched if Until is an earlier status than minutes_ready"
+	return opts, cmp.Or(
+		checkThat("opts.Until", opts.Until.rank() > 0, "is not a status of the normal order"),
+		checkThat("opts.Format", opts.fetches() || opts.Format == "", early),
+		checkThat("opts.Transcript", opts.fetches() || !opts.Transcript, early),
+		checkThat("opts.AudioTimeout", opts.AudioTimeout >= 0, "must not be negative"),
+		checkThat("opts.AudioTimeout", opts.AudioTimeout == 0 || opts.Until != StatusCreated,
+			"is not used, because a meeting has no audio when it is created"),
+	)
 }
 
-// goal is what a wait waits for.
-type goal struct {
-	WaitOptions
-	audioBy time.Time // if not zero, replaces AudioTimeout
-	look    bool      // the answer to a poll ends the wait, too, if its number is at least since
-	since   int64     // see look
-	patient bool      // the wait of Follow: old meetings without audio are polled less often
+// fetches reports whether the minutes are fetched when the wait has ended.
+func (o *WaitOptions) fetches() bool { return o.Until == StatusMinutesReady }
+
+func (o *WaitOptions) goal() goal {
+	return goal{until: o.Until, audioTimeout: o.AudioTimeout, onStatus: o.OnStatus}
 }
 
-// judge decides whether a snapshot ends the wait. A list page may be old, so only a poll proves that
-// a meeting has no audio: then judge returns confirm.
-func (g goal) judge(s poll.Snapshot[*Meeting], now time.Time) (over, confirm bool, err error) {
-	m := s.Meeting
-	audioBy := g.audioBy
-	if audioBy.IsZero() && g.AudioTimeout > 0 {
-		audioBy = m.CreatedAt.Time().Add(g.AudioTimeout)
-	}
-	switch {
-	case m.Status.Failed():
-		return true, false, &MeetingFailedError{MeetingID: m.ID, Status: m.Status, Meeting: m}
-	case m.Status.rank() >= g.Until.rank(), g.look && !s.Page && s.Sent.Number >= g.since:
-		return true, false, nil
-	case m.Status != StatusCreated || audioBy.IsZero() || now.Before(audioBy):
-		return false, g.look, nil
-	case s.Page || s.Sent.At.Before(audioBy):
-		return false, true, nil
-	}
-	return true, false, &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
-}
-
-// wait blocks until judge or the poller ends the wait, or ctx is done. It returns the meeting as last
-// seen, even with an error.
-func (c *core) wait(ctx context.Context, id string, g goal) (last *Meeting, err error) {
-	if ctx.Err() != nil {
-		return nil, &WaitError{MeetingID: id, Err: rest.WithCause(ctx, nil)}
-	}
-	sub := c.poller.Subscribe(id, g.patient)
-	defer func() { _ = sub.Cancel() }() // its error only matters when ctx is done
-	for {
-		var u poll.Update[*Meeting]
-		select {
-		case u = <-sub.C():
-		case <-ctx.Done():
-			return last, &WaitError{MeetingID: id, Meeting: last, Err: rest.WithCause(ctx, sub.Cancel())}
-		}
-		if u.Snapshot.Meeting != nil {
-			m := u.Snapshot.Meeting.clone()
-			changed := last == nil || last.Status != m.Status
-			u.Snapshot.Meeting, last = m, m
-			if changed && g.OnStatus != nil {
-				g.OnStatus(m)
-			}
-		}
-		if u.Err != nil {
-			return last, &WaitError{MeetingID: id, Meeting: last, Err: u.Err}
-		}
-		over, confirm, err := g.judge(u.Snapshot, time.Now())
-		if over {
-			return last, err
-		}
-		if confirm {
-			c.poller.Ask(id, false)
-		}
-	}
-}
-
-// look returns the meeting as a poll shows it. fresh means that the poll must be sent from now on;
-// otherwise the last response counts as well.
-func (c *core) look(ctx context.Context, id string, fresh bool) (*Meeting, error) {
-	g := goal{WaitOptions: WaitOptions{Until: StatusAudioUploaded}, look: true}
-	if fresh {
-		g.since = c.poller.Sending().Number
-	}
-	return c.wait(ctx, id, g)
-}
-
-// WaitAll waits for many meetings, each like [MeetingsService.Wait], and yields each when its wait ends, in
-// no particular order. If Until is minutes_ready, WaitAll fetches the minutes as well, and with
-// WaitOptions.Transcript the transcript. It needs the scope meetings:read and, for fetches, minutes:read.
+// WaitAll waits for many meetings, each like [MeetingsService.Wait], and yields a [Result] for each when its
+// wait ends, in no particular order. If Until is minutes_ready, WaitAll fetches the minutes as well, and
+// with WaitOptions.Transcript the transcript. It needs the scope meetings:read and, for fetches,
+// minutes:read.
 //
-//   - An error that concerns one meeting does not end the other waits. A repeated id is yielded once.
-//   - WaitAll ranges over ids on another goroutine, so ids may block.
+//   - Result.Err is the error of one meeting, and does not end the other waits. A repeated id is yielded
+//     once.
+//   - WaitAll ranges over ids on another goroutine, so ids may block. When the loop ends, that goroutine has
+//     ended as well, unless ids blocks at that time: then it ends at its next yield.
 //   - If you leave the loop, the remaining waits end, but their meetings go on.
+//   - If the body of the loop is slow, WaitAll fetches only a few minutes in advance.
 //
-// Each Result has MeetingID, and Meeting if a response has shown it. Errors are those of Wait, Minutes
-// and Transcript, or a *[WaitError] with a *[ParamError] for an unusable id. When ctx is done or the
-// service rejects the key, each id that is still pending gets a Result with the error of that.
+// Each Result has MeetingID, and Meeting if a response has shown it. Result.Err is an error of Wait, Minutes
+// or Transcript, or a *[WaitError] with a *[ParamError] for an unusable id. When ctx is done or the service
+// rejects the key, each id that is still pending gets a Result with the error of that.
 //
-// A nil Result ends the loop early, once each id that was read has had its own Result. The error is a
-// *[WaitError] if ctx is done or the service rejected the key (see [KeyRejected]), and a *[ParamError] if
-// ids is nil or opts are invalid.
-func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Result, error] {
+// An error as the second value comes with a nil Result and ends the loop, once each id that was read has had
+// its own Result. It is a *[WaitError] if ctx is done or the service rejected the key (see [KeyRejected]),
+// and a *[ParamError] if ids is nil or opts are invalid.
+func (s *MeetingsService) WaitAll(
+	ctx context.Context, ids iter.Seq[string], opts *WaitOptions,
+) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.checked()
-		if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("ids", ids != nil)); err != nil {
+		err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("ids", ids != nil))
+		if err != nil {
 			yield(nil, err)
 			return
 		}
@@ -201,29 +160,155 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 			return nil
 		}
 		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, id string) {
-			g, r := goal{WaitOptions: o}, &Result{MeetingID: id}
-			g.OnStatus = l.onStatus(o.OnStatus)
-			if err := s.core.checkID("ids", id); err != nil {
-				r.MeetingID = s.core.mask.Text(id)
-				l.yield(r, &WaitError{MeetingID: r.MeetingID, Err: err})
-				return
-			}
-			l.yield(r, s.waitAndFetch(ctx, r, g))
+			ready := slot{tokens: l.ready}
+			defer ready.free()
+			l.yield(s.waitForOne(ctx, l, id, o, &ready))
 		})
 	}
 }
 
-// waitAndFetch waits for r.MeetingID. If the goal is minutes_ready, it fetches the minutes, and the
-// transcript if Transcript is set.
-func (s *MeetingsService) waitAndFetch(ctx context.Context, r *Result, g goal) error {
+// waitForOne waits for one meeting of a loop.
+func (s *MeetingsService) waitForOne(ctx context.Context, l *loop, id string, o WaitOptions, ready *slot) *Result {
+	r := &Result{MeetingID: id}
+	err := s.core.checkID("ids", id)
+	if err != nil {
+		r.MeetingID = s.core.mask.Text(id)
+		r.Err = &WaitError{MeetingID: r.MeetingID, Err: err}
+		return r
+	}
+	g := o.goal()
+	g.onStatus = l.onStatus(o.OnStatus)
+	r.Err = s.waitAndFetch(ctx, r, o, g, ready)
+	return r
+}
+
+// waitAndFetch waits for r.MeetingID, and then fetches what the options ask for. ready is held once it has.
+func (s *MeetingsService) waitAndFetch(ctx context.Context, r *Result, o WaitOptions, g goal, ready *slot) error {
 	m, err := s.core.wait(ctx, r.MeetingID, g)
 	r.Meeting = cmp.Or(m, r.Meeting)
-	if err != nil || g.Until != StatusMinutesReady {
+	if err != nil || !o.fetches() {
 		return err
 	}
-	r.Minutes, err = fetch(ctx, s.core, m, func(ctx context.Context) (*Minutes, error) { return s.Minutes(ctx, m.ID, g.Format) })
-	if err == nil && g.Transcript {
-		r.Transcript, err = fetch(ctx, s.core, m, func(ctx context.Context) (*Transcript, error) { return s.Transcript(ctx, m.ID) })
+	return s.fetch(ctx, r, o, ready)
+}
+
+// goal is what a wait waits for.
+type goal struct {
+	until        Status
+	audioTimeout time.Duration  // counts from the meeting's creation; 0 means no limit
+	audioBy      time.Time      // if not zero, replaces audioTimeout
+	onStatus     func(*Meeting) // may be nil
+	mayWait      bool           // the wait of Follow: old meetings without audio are polled less often
+}
+
+// verdict is what a wait does after a snapshot.
+type verdict int
+
+const (
+	goOn     verdict = iota // wait for the next snapshot
+	askAgain                // the same, but the next one must be that of a GET
+	done
+)
+
+// judge decides whether a snapshot ends the wait, and with which error. A list page may be old, so only a
+// GET that was sent late enough proves that the meeting has no audio.
+func (g *goal) judge(s poll.Snapshot[*Meeting], now time.Time) (verdict, error) {
+	m := s.Meeting
+	switch {
+	case m.Status.Failed():
+		return done, &MeetingFailedError{MeetingID: m.ID, Status: m.Status, Meeting: m}
+	case m.Status.rank() >= g.until.rank():
+		return done, nil
+	case m.Status != StatusCreated:
+		return goOn, nil
 	}
-	return err
+	audioBy := g.audioBy
+	if audioBy.IsZero() && g.audioTimeout > 0 {
+		audioBy = m.CreatedAt.Time().Add(g.audioTimeout)
+	}
+	switch {
+	case audioBy.IsZero() || now.Before(audioBy):
+		return goOn, nil
+	case s.Page || s.Sent.At.Before(audioBy):
+		return askAgain, nil
+	}
+	return done, &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
+}
+
+// wait waits for a goal, and calls its onStatus. It returns the meeting as last seen, even with an error.
+func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
+	var last Status
+	return c.await(ctx, id, g.mayWait, func(s poll.Snapshot[*Meeting]) (verdict, error) {
+		status := s.Meeting.Status
+		if status != last {
+			last = status
+			c.warnIfUnknown(status)
+			if g.onStatus != nil {
+				g.onStatus(s.Meeting)
+			}
+		}
+		return g.judge(s, time.Now())
+	})
+}
+
+// look returns the meeting as a response to a request about it alone shows it; if fresh is set, to one that
+// is sent from now on.
+func (c *core) look(ctx context.Context, id string, fresh bool) (*Meeting, error) {
+	asked := c.poller.Sending()
+	return c.await(ctx, id, false, func(s poll.Snapshot[*Meeting]) (verdict, error) {
+		switch {
+		case s.Meeting.Status != StatusCreated: // for good, even if a page shows it
+			return done, nil
+		case s.Page || fresh && s.Sent.Number < asked.Number:
+			return askAgain, nil
+		}
+		return done, nil
+	})
+}
+
+// await calls judge with each snapshot of a meeting until judge or the poller ends the wait, or ctx is done.
+// It returns the meeting as last seen, even with an error.
+func (c *core) await(
+	ctx context.Context, id string, mayWait bool, judge func(poll.Snapshot[*Meeting]) (verdict, error),
+) (last *Meeting, err error) {
+	if ctx.Err() != nil {
+		return nil, &WaitError{MeetingID: id, Err: rest.WithCause(ctx, nil)}
+	}
+	sub := c.poller.Subscribe(id, mayWait)
+	defer func() { _ = sub.Cancel() }() // its error only matters when ctx is done
+	for {
+		var u poll.Update[*Meeting]
+		select {
+		case u = <-sub.C():
+		case <-ctx.Done():
+			return last, &WaitError{MeetingID: id, Meeting: last, Err: rest.WithCause(ctx, sub.Cancel())}
+		}
+		if u.Snapshot.Meeting != nil {
+			last = u.Snapshot.Meeting.clone()
+			u.Snapshot.Meeting = last
+		}
+		if u.Err != nil { // which is newer than the snapshot
+			return last, &WaitError{MeetingID: id, Meeting: last, Err: u.Err}
+		}
+		next, err := judge(u.Snapshot)
+		switch next {
+		case done:
+			return last, err
+		case askAgain:
+			c.poller.Ask(id, false)
+		}
+	}
+}
+
+// warnIfUnknown warns, once for each Client, of a status that this version does not know, because a wait
+// never ends at such a status.
+func (c *core) warnIfUnknown(s Status) {
+	if s.Failed() || s.rank() > 0 {
+		return
+	}
+	_, warned := c.unknownStatuses.LoadOrStore(s, true)
+	if !warned {
+		c.log.Warn("minutes: a meeting has a status that this version does not know, and its wait goes on",
+			slog.String("status", singleLine(string(s))))
+	}
 }

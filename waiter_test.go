@@ -3,6 +3,9 @@ package minutes_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -13,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -22,14 +26,18 @@ func TestWaitForMinutes_PollsUntilMinutesAreReady(t *testing.T) {
 	inBubble(t, "", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		start := time.Now()
 		var seen []minutes.Status
-		minuted, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, &minutes.WaitOptions{
-			Until:    minutes.StatusCreated, // is ignored
-			Format:   minutes.FormatMarkdown,
-			OnStatus: func(m *minutes.Meeting) { seen = append(seen, m.Status) },
+		result, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, &minutes.WaitOptions{
+			Format:     minutes.FormatMarkdown,
+			Transcript: true,
+			OnStatus:   func(m *minutes.Meeting) { seen = append(seen, m.Status) },
 		})
 		require.NoError(t, err)
-		assert.Contains(t, minuted.Content, "Weekly")
-		assert.Equal(t, minutes.FormatMarkdown, minuted.Format)
+		require.NoError(t, result.Err)
+		assert.Equal(t, m.ID, result.MeetingID)
+		assert.Equal(t, minutes.StatusMinutesReady, result.Meeting.Status)
+		assert.Contains(t, result.Minutes.Content, "Weekly")
+		assert.Equal(t, minutes.FormatMarkdown, result.Minutes.Format)
+		assert.NotEmpty(t, result.Transcript.Text)
 		assert.Equal(t, []minutes.Status{"audio_uploaded", "transcribing", "generating_minutes", "minutes_ready"}, seen)
 		assert.GreaterOrEqual(t, time.Since(start), 15*time.Minute)
 		assert.Less(t, time.Since(start), 16*time.Minute)
@@ -164,7 +172,7 @@ func TestWaitForMinutes_AsksAgain(t *testing.T) {
 				_, api := errors.AsType[*minutes.Error](err)
 				require.True(t, api, "%v", err)
 				if name == "a proxy" {
-					require.InDelta(t, 10*time.Minute, time.Since(began), float64(time.Second))
+					require.InDelta(t, 10*time.Minute, time.Since(began), float64(time.Minute))
 				} else {
 					require.Zero(t, time.Since(began))
 				}
@@ -341,4 +349,162 @@ func TestWait_DropsAPollThatIsNoLongerNeeded(t *testing.T) {
 		require.Len(t, polls, 1)
 		require.GreaterOrEqual(t, polls[0].At.Sub(began), 40*time.Second)
 	})
+}
+
+type responder = func(*http.Request) (*http.Response, error)
+
+// A list page does not prove that there is no audio, neither to a wait nor to Resume: only a GET does.
+func TestWait_ConfirmsWhatPagesShow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		ids := srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Silent", Status: minutes.StatusCreated, Count: 40})
+		c, began := testkit.Client(srv), time.Now()
+		gets := func(id string) (at []time.Duration) {
+			for _, r := range srv.Requests(minutes.OpMeetingsGet) {
+				if r.MeetingID == id {
+					at = append(at, r.At.Sub(began))
+				}
+			}
+			return at
+		}
+		var waits sync.WaitGroup
+		waits.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+			defer cancel()
+			opts := &minutes.WaitOptions{AudioTimeout: 10 * time.Minute}
+			for r, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), opts) {
+				if assert.NoError(t, err) && assert.ErrorIs(t, r.Err, minutes.ErrNoAudio) {
+					assert.GreaterOrEqual(t, gets(r.MeetingID)[len(gets(r.MeetingID))-1], 10*time.Minute)
+				}
+			}
+		})
+		nextPage := func() {
+			for n := len(srv.Requests(minutes.OpMeetingsList)); len(srv.Requests(minutes.OpMeetingsList)) == n; {
+				time.Sleep(time.Second)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		nextPage()
+		time.Sleep(20 * time.Second)
+		_, err := c.Meetings.Get(t.Context(), ids[0])
+		require.NoError(t, err)
+		nextPage()
+		polls := len(gets(ids[0]))
+		ctx, cancel := context.WithTimeout(t.Context(), 29*time.Second) // the next page comes later
+		defer cancel()
+		_, err = c.Meetings.Resume(ctx, ids[0], nil, nil)
+		require.ErrorIs(t, err, minutes.ErrNoAudio)
+		require.Len(t, gets(ids[0]), polls+1)
+		waits.Wait()
+		require.Less(t, time.Since(began), 15*time.Minute)
+		require.Less(t, len(srv.Requests(minutes.OpMeetingsGet)), 4*len(ids), "pages have replaced polls")
+	})
+}
+
+// A failed poll ends a wait at once, after ten minutes, or never. A rejected key ends all waits.
+func TestWait_EndsByKindOfFailure(t *testing.T) {
+	t.Parallel()
+	const atOnce, never = 0, 50 * time.Minute
+	envelope := func(status int, code minutes.ErrorCode) responder {
+		return testkit.Canned(status, fmt.Sprintf(`{"error":{"code":%q,"message":"m","request_id":"r"}}`, code), "Content-Type", "application/json")
+	}
+	broken := func(err error) responder {
+		return func(*http.Request) (*http.Response, error) { return nil, err }
+	}
+	brokenOff := func(r *http.Request) (*http.Response, error) {
+		resp, err := testkit.Canned(200, "")(r)
+		resp.Body = io.NopCloser(testbase.Failing(io.ErrUnexpectedEOF))
+		return resp, err
+	}
+	for name, test := range map[string]struct {
+		respond responder
+		ends    time.Duration
+		all     bool
+	}{
+		"429":                            {testkit.Canned(429, ""), never, false},
+		"500":                            {envelope(500, minutes.ErrInternal), never, false},
+		"502 of a proxy":                 {testkit.Canned(502, ""), never, false},
+		"408":                            {envelope(408, "SLOW"), never, false},
+		"lost connection":                {broken(io.EOF), never, false},
+		"a 2xx that broke off":           {brokenOff, never, false},
+		"certificate":                    {broken(testbase.ErrUntrusted), 10 * time.Minute, false},
+		"redirect":                       {testkit.Canned(302, "", "Location", "https://elsewhere.example"), 10 * time.Minute, false},
+		"401 of a proxy":                 {testkit.Canned(401, ""), 10 * time.Minute, false},
+		"403 of a proxy":                 {testkit.Canned(403, ""), 10 * time.Minute, false},
+		"404 of a proxy":                 {testkit.Canned(404, ""), 10 * time.Minute, false},
+		"a response that does not match": {testkit.Canned(200, "{}"), 10 * time.Minute, false},
+		"rejected":                       {envelope(400, minutes.ErrBadRequest), atOnce, false},
+		"gone":                           {envelope(404, minutes.ErrNotFound), atOnce, false},
+		"a code of a later interface":    {envelope(410, "GONE"), atOnce, false},
+		"a scope that the key lacks":     {envelope(403, minutes.ErrInsufficientScope), atOnce, false},
+		"the key":                        {envelope(401, minutes.ErrUnauthenticated), atOnce, true},
+		"the organisation":               {envelope(403, minutes.ErrOrganisationSuspended), atOnce, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			c, _ := testkit.Responding(t, func(r *http.Request) (*http.Response, error) {
+				if r.URL.Path == "/v1/meetings/mtg_other" {
+					return testkit.Canned(200, `{"id":"mtg_other","status":"transcribing"}`)(r)
+				}
+				return test.respond(r)
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), never)
+			defer cancel()
+			took := map[string]time.Duration{}
+			var waits sync.WaitGroup
+			var mu sync.Mutex
+			for _, id := range []string{"mtg_other", "mtg_1"} {
+				waits.Go(func() {
+					_, err := c.Meetings.Wait(ctx, id, nil)
+					assert.Error(t, err)
+					mu.Lock()
+					defer mu.Unlock()
+					took[id] = time.Since(began)
+				})
+				synctest.Wait()
+			}
+			waits.Wait()
+			require.GreaterOrEqual(t, took["mtg_1"], test.ends, name)
+			require.Less(t, took["mtg_1"], test.ends+3*time.Minute, name)
+			require.Equal(t, test.all, took["mtg_other"] < never, name)
+		})
+	}
+}
+
+// A poll that fails with a Retry-After, or succeeds with a max-age, puts off the next one.
+func TestWait_ObeysHeaders(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		status        int
+		header, value string
+		want          time.Duration
+	}{
+		"no header":         {200, "X-None", "", 30 * time.Second},
+		"no max-age":        {200, "Cache-Control", "no-store", 30 * time.Second},
+		"negative":          {200, "Cache-Control", "max-age=-5", 30 * time.Second},
+		"a word":            {200, "Cache-Control", "max-age=soon", 30 * time.Second},
+		"at the end":        {200, "Cache-Control", "private, max-age=120", 2 * time.Minute},
+		"at the beginning":  {200, "Cache-Control", "max-age=120, private", 2 * time.Minute},
+		"in another style":  {200, "Cache-Control", `Max-Age = "120"`, 2 * time.Minute},
+		"of shared caches":  {200, "Cache-Control", "s-maxage=200,max-age=120", 2 * time.Minute},
+		"more than allowed": {200, "Cache-Control", "max-age=99999999999999999999", 5 * time.Minute},
+		"Retry-After":       {503, "Retry-After", "120", 2 * time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			var polls []time.Time
+			c, _ := testkit.Responding(t, func(r *http.Request) (*http.Response, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				polls = append(polls, time.Now())
+				return testkit.Canned(test.status, `{"id":"mtg_1","status":"transcribing"}`, test.header, test.value)(r)
+			})
+			testkit.WaitFor(t, c, "mtg_1", time.Hour, nil)
+			mu.Lock()
+			defer mu.Unlock()
+			require.Greater(t, len(polls), 1, name)
+			require.InEpsilon(t, 1.1*test.want.Seconds(), polls[1].Sub(polls[0]).Seconds(), 0.1001, name)
+		})
+	}
 }

@@ -325,8 +325,9 @@ func TestCookbook_MeetingsOfOthers(t *testing.T) {
 		"200 meetings of a colleague, in progress": func(k kitchen) {
 			ids := k.srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Standup", CreatorID: "emp_ada", Visibility: minutes.VisibilityOrganisation, Status: minutes.StatusAudioUploaded, Count: 200})
 			n := 0
-			for _, err := range k.srv.Client().Meetings.WaitAll(k.ctx, slices.Values(ids), nil) {
+			for r, err := range k.srv.Client().Meetings.WaitAll(k.ctx, slices.Values(ids), nil) {
 				k.ok(err)
+				k.ok(r.Err)
 				n++
 			}
 			assert.Equal(k.t, 200, n)

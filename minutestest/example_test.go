@@ -34,7 +34,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(got.Content)
+	fmt.Println(got.Minutes.Content)
 	// Output:
 	// # Weekly
 	//

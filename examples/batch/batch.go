@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 
 	"github.com/meeting-minutes/minutes-go"
 )
@@ -22,8 +22,9 @@ type batch struct {
 	restart bool   // what failed in an earlier run
 	stdout  io.Writer
 
-	all, ended, failures int
-	unreadable           atomic.Int64 // recordings; jobs runs on another goroutine
+	all   int // recordings
+	done  int // those that have minutes
+	ended int // and those that have failed
 }
 
 // run processes the recordings that have no minutes yet.
@@ -37,18 +38,25 @@ func (b *batch) run(ctx context.Context) error {
 	}
 	var names []string
 	for _, e := range entries {
-		if _, err := os.Stat(b.path(e.Name())); err != nil && e.Type().IsRegular() && !strings.HasPrefix(e.Name(), ".") {
+		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		b.all++
+		if _, err := os.Stat(b.path(e.Name())); err == nil {
+			b.done++
+			b.ended++
+		} else {
 			names = append(names, e.Name())
 		}
 	}
-	b.all = len(names)
 	for len(names) > 0 {
-		if names, err = b.process(ctx, names); err != nil {
+		names, err = b.process(ctx, names)
+		if err != nil {
 			return fmt.Errorf("%w; run it again to continue, nothing is uploaded twice", err)
 		}
 	}
-	fmt.Fprintf(b.stdout, "%d of %d recordings have minutes now, in %s\n", b.ended-b.failures, b.all, b.out)
-	if b.failures > 0 || b.unreadable.Load() > 0 {
+	fmt.Fprintf(b.stdout, "%d of %d recordings have minutes, in %s\n", b.done, b.all, b.out)
+	if b.done < b.all {
 		return errors.New("some recordings have no minutes")
 	}
 	return nil
@@ -57,16 +65,17 @@ func (b *batch) run(ctx context.Context) error {
 // process processes recordings, and returns those whose failed meeting it has deleted.
 func (b *batch) process(ctx context.Context, names []string) (again []string, err error) {
 	opts := &minutes.ProcessOptions{Format: minutes.FormatMarkdown}
-	for result, err := range b.client.Meetings.ProcessAll(ctx, b.jobs(ctx, names), opts) {
-		if result == nil { // interrupted, or the key was rejected
+	for result, err := range b.client.Meetings.ProcessAll(ctx, b.jobs(names), opts) {
+		err = cmp.Or(err, ctx.Err())
+		if err != nil { // interrupted, or the key was rejected; the next run continues
 			return nil, err
 		}
-		if ctx.Err() != nil {
-			continue // not a failure, because the next run continues
-		}
 		name := result.Params.Title
-		if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok && b.restart && !result.Created {
-			if err = b.client.Meetings.Delete(ctx, failed.MeetingID); err == nil {
+		err = result.Err
+		failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
+		if ok && b.restart && !result.Created {
+			err = b.client.Meetings.Delete(ctx, failed.MeetingID)
+			if err == nil {
 				again = append(again, name)
 				continue
 			}
@@ -76,28 +85,27 @@ func (b *batch) process(ctx context.Context, names []string) (again []string, er
 		}
 		b.ended++
 		if err != nil {
-			b.failures++
 			fmt.Fprintf(b.stdout, "[%d/%d] %s FAILED: %v\n", b.ended, b.all, name, err)
 			continue
 		}
+		b.done++
 		fmt.Fprintf(b.stdout, "[%d/%d] %s\n", b.ended, b.all, name)
 	}
-	return again, ctx.Err()
+	return again, nil
 }
 
 // jobs yields a job for each recording. ProcessAll asks for the next one when there is room for its upload.
-func (b *batch) jobs(ctx context.Context, names []string) iter.Seq[minutes.Job] {
+func (b *batch) jobs(names []string) iter.Seq[minutes.Job] {
 	return func(yield func(minutes.Job) bool) {
 		for _, name := range names {
 			path := filepath.Join(b.in, name)
 			id, date, err := identify(path)
 			if err != nil {
-				b.unreadable.Add(1)
 				fmt.Fprintln(os.Stderr, "batch:", err)
 				continue
 			}
 			params := &minutes.MeetingCreateParams{Title: name, Date: date, ExternalID: id}
-			if ctx.Err() != nil || !yield(minutes.Job{Params: params, Source: minutes.FromFile(path)}) {
+			if !yield(minutes.Job{Params: params, Source: minutes.FromFile(path)}) {
 				return
 			}
 		}

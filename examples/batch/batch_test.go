@@ -52,7 +52,7 @@ func TestBatch_Interrupted(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(world))
 			srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: minutestest.Always}, minutestest.Delay(2*time.Second))
 			const n = 12
-			b, _ := recordings(t, srv, n)
+			b, stdout := recordings(t, srv, n)
 			for range 3 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(time.Minute))))
 				require.ErrorContains(t, next(b, srv).run(ctx), "run it again")
@@ -62,8 +62,10 @@ func TestBatch_Interrupted(t *testing.T) {
 			assert.Equal(t, n, files(t, b.out))
 			assert.Len(t, srv.Meetings(), n)
 			requests := len(srv.Requests())
+			stdout.Reset()
 			require.NoError(t, next(b, srv).run(t.Context()))
 			assert.Len(t, srv.Requests(), requests, "all minutes are there")
+			assert.Contains(t, stdout.String(), "12 of 12 recordings have minutes")
 		})
 	}
 }

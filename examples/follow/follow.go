@@ -13,22 +13,23 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-// longestOutage is how long the program may be stopped without missing a meeting. Each start reads the list as far back as
-// that, so a much longer time costs requests.
-const longestOutage = 7 * 24 * time.Hour
+// since is how far back a start looks for meetings. It must cover the longest time that the program may be stopped, plus
+// the longest time from the creation of a meeting to its minutes. A start costs a request for fifty meetings, and a look at
+// the directory for each.
+const since = 30 * 24 * time.Hour
 
 // follow writes minutes into dir until ctx is done. It calls written after each file.
 //
-// The files are the table of meetings that were handled, so a restart loses nothing and writes nothing twice. Because
-// only stored minutes and final failures count as handled, an error that passes, such as a 403 while the key lacks a
-// scope, loses no meeting: Follow asks Skip again later, and so does the next run.
+// The files are the table of meetings that were handled, so a restart loses nothing and writes nothing twice. Only stored
+// minutes and failed meetings count as handled, so an error that may be temporary, such as a 403 while the key lacks a
+// scope, loses no meeting: Follow tries again later, and so does the next run.
 func follow(ctx context.Context, client *minutes.Client, dir string, written func(file string)) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	path := func(id string) string { return filepath.Join(dir, url.PathEscape(id)+".md") }
 	opts := &minutes.FollowOptions{
-		Since:  time.Now().Add(-longestOutage),
+		Since:  time.Now().Add(-since),
 		Format: minutes.FormatMarkdown,
 		Skip: func(m *minutes.Meeting) bool {
 			_, err := os.Stat(path(m.ID))
@@ -39,17 +40,19 @@ func follow(ctx context.Context, client *minutes.Client, dir string, written fun
 		if ctx.Err() != nil {
 			return nil
 		}
-		if result == nil { // the service rejects the key, so Follow has ended
+		if err != nil { // the service rejects the key
 			return err
 		}
-		var text string
-		if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok {
-			text = fmt.Sprintf("# %s\n\nThere are no minutes: %s.\n", result.Meeting.Title, failed.Status)
-		} else if err != nil {
-			slog.Error("no minutes yet", "meeting", result.MeetingID, "err", err)
-			continue
-		} else {
+		text := ""
+		failed, ok := errors.AsType[*minutes.MeetingFailedError](result.Err)
+		switch {
+		case result.Err == nil:
 			text = result.Minutes.Content
+		case ok:
+			text = fmt.Sprintf("# %s\n\nThere are no minutes: %s.\n", result.Meeting.Title, failed.Status)
+		default:
+			slog.Error("no minutes yet", "meeting", result.MeetingID, "err", result.Err)
+			continue
 		}
 		if err := write(path(result.MeetingID), text); err != nil {
 			return err

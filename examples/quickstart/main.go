@@ -92,21 +92,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := service.settle(ctx, meeting.ID); err != nil {
 		return err
 	}
-	written, err := client.Meetings.WaitForMinutes(ctx, meeting.ID, &minutes.WaitOptions{
+	result, err := client.Meetings.WaitForMinutes(ctx, meeting.ID, &minutes.WaitOptions{
 		Format: minutes.Format(*format),
 		OnStatus: func(m *minutes.Meeting) {
 			fmt.Fprintf(stderr, "Status: %s\n", m.Status)
-			meeting = m
 		},
 	})
 	if err != nil {
 		return err
 	}
-	if d := meeting.Duration(); d > 0 {
+	if d := result.Meeting.Duration(); d > 0 {
 		fmt.Fprintf(stderr, "The recording is %s long.\n", d)
 	}
 	fmt.Fprintln(stderr)
-	_, err = fmt.Fprintln(stdout, strings.TrimSpace(written.Content))
+	_, err = fmt.Fprintln(stdout, strings.TrimSpace(result.Minutes.Content))
 	return err
 }
 

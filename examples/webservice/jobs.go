@@ -5,11 +5,11 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
-	"iter"
 	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
@@ -21,6 +21,7 @@ import (
 // otherwise due is the earliest time of the next attempt. So in both cases any instance may take a queued job at due.
 const schema = `CREATE TABLE IF NOT EXISTS jobs (
 	name TEXT PRIMARY KEY, -- also the external id of the meeting
+	meeting TEXT NOT NULL, -- its id
 	state TEXT NOT NULL DEFAULT 'queued', owner TEXT NOT NULL DEFAULT '', due INTEGER NOT NULL DEFAULT 0, -- in ms
 	text TEXT NOT NULL DEFAULT '') STRICT` // the minutes, or the last problem
 
@@ -48,12 +49,12 @@ func (in *instance) path(name string) string {
 
 // take takes a lease on a job that is due, or returns sql.ErrNoRows. No two instances can take the same job, because one
 // statement finds and changes it.
-func (in *instance) take(ctx context.Context) (name string, err error) {
+func (in *instance) take(ctx context.Context) (name, meeting string, err error) {
 	now := time.Now()
 	err = in.db.QueryRowContext(ctx, `UPDATE jobs SET owner = ?, due = ? WHERE name =
-		(SELECT name FROM jobs WHERE state = 'queued' AND due <= ? ORDER BY due LIMIT 1) RETURNING name`,
-		in.me, now.Add(in.lease).UnixMilli(), now.UnixMilli()).Scan(&name)
-	return name, err
+		(SELECT name FROM jobs WHERE state = 'queued' AND due <= ? ORDER BY due LIMIT 1) RETURNING name, meeting`,
+		in.me, now.Add(in.lease).UnixMilli(), now.UnixMilli()).Scan(&name, &meeting)
+	return name, meeting, err
 }
 
 // renew extends the leases of all jobs that this instance works on, until ctx is done.
@@ -77,60 +78,55 @@ func (in *instance) finish(ctx context.Context, name, state string, after time.D
 	slog.Info("attempt ended", "job", name, "state", state, "error", err)
 }
 
-// run works until ctx is done, and then gives up its leases, so that other instances continue at once.
+// run works until ctx is done, and then gives up its leases, so that other instances continue at once. It takes a job when
+// the upload of another has ended, so it never holds one that another instance could upload.
 func (in *instance) run(ctx context.Context) {
 	go in.renew(ctx)
-	for ctx.Err() == nil { // ProcessAll ends if the key is rejected
-		taking, stop := context.WithCancel(ctx) // so that jobs ends with ProcessAll, even while it sleeps
-		for result, err := range in.client.Meetings.ProcessAll(ctx, in.jobs(taking), &minutes.ProcessOptions{Format: minutes.FormatMarkdown}) {
-			if result != nil {
-				in.decide(ctx, result, err)
+	uploads := make(chan struct{}, 4)
+	var jobs sync.WaitGroup
+	defer jobs.Wait()
+	for ctx.Err() == nil {
+		uploads <- struct{}{} // for which no upload waits when ctx is done
+		uploaded := sync.OnceFunc(func() { <-uploads })
+		name, meeting, err := in.take(ctx)
+		switch {
+		case err != nil:
+			if !errors.Is(err, sql.ErrNoRows) && ctx.Err() == nil {
+				slog.Error("cannot take a job", "error", err)
 			}
-		}
-		stop()
-	}
-}
-
-// jobs yields jobs when they are due. ProcessAll asks for the next one when an upload has ended, so an instance never takes
-// a job that it cannot upload yet.
-func (in *instance) jobs(ctx context.Context) iter.Seq[minutes.Job] {
-	return func(yield func(minutes.Job) bool) {
-		for ctx.Err() == nil {
-			name, err := in.take(ctx)
-			if err != nil {
-				if !errors.Is(err, sql.ErrNoRows) && ctx.Err() == nil {
-					slog.Error("cannot take a job", "error", err)
-				}
-				sleep(ctx, 5*time.Second)
-				continue
-			}
-			stopped := in.stopped(ctx)
-			params := &minutes.MeetingCreateParams{Title: name, Date: minutes.DateOf(time.Now()), ExternalID: name}
-			if !stopped && yield(minutes.Job{Params: params, Source: minutes.FromFile(in.path(name))}) {
-				continue
-			}
+			uploaded()
+			sleep(ctx, 5*time.Second)
+		case in.stopped(ctx):
 			in.finish(ctx, name, "queued", 0, "")
-			if !stopped || !sleep(ctx, 5*time.Minute) {
-				return
-			}
+			uploaded()
+			sleep(ctx, 5*time.Minute)
+		default:
+			jobs.Go(func() { in.resume(ctx, name, meeting, uploaded) })
 		}
 	}
 }
 
 // stopped reports whether every upload would end in a failed meeting, because the quota is used up or the key is rejected.
-// It costs a request for each job, but a failed meeting costs an upload.
+// It costs a request for each job, but a failed meeting costs an upload. Any other error says nothing about that.
 func (in *instance) stopped(ctx context.Context) bool {
 	usage, err := in.client.Usage.Get(ctx)
-	if err == nil && usage.CreditsRemaining > 0 && usage.TranscribeSecondsRemaining > 0 {
-		return false
+	stopped := minutes.KeyRejected(err) || err == nil && (usage.CreditsRemaining <= 0 || usage.TranscribeSecondsRemaining <= 0)
+	if stopped {
+		slog.Error("no job begins", "usage", usage, "error", err) // alert on this
 	}
-	slog.Error("no job begins", "usage", usage, "error", err) // alert on this
-	return true
+	return stopped
 }
 
-// decide decides what becomes of a job after an attempt.
-func (in *instance) decide(ctx context.Context, result *minutes.Result, err error) {
-	name := result.Params.ExternalID
+// resume does what remains to be done for a job, and decides what becomes of it. OnStatus means that its upload has ended.
+func (in *instance) resume(ctx context.Context, name, meeting string, uploaded func()) {
+	defer uploaded()
+	result, err := in.client.Meetings.Resume(ctx, meeting, minutes.FromFile(in.path(name)), &minutes.ProcessOptions{
+		Format: minutes.FormatMarkdown, OnStatus: func(*minutes.Meeting) { uploaded() },
+	})
+	if ctx.Err() != nil { // another instance continues
+		in.finish(ctx, name, "queued", 0, "")
+		return
+	}
 	if err == nil {
 		in.finish(ctx, name, "done", 0, result.Minutes.Content)
 		return
@@ -139,14 +135,13 @@ func (in *instance) decide(ctx context.Context, result *minutes.Result, err erro
 	failed, _ := errors.AsType[*minutes.MeetingFailedError](err)
 	asked, _ := minutes.RetryAfter(err)
 	switch {
-	case ctx.Err() != nil: // another instance continues
-	case failed != nil && !result.Created: // in an earlier attempt, so the next one needs a new meeting
-		_ = in.client.Meetings.Delete(ctx, failed.MeetingID) // if this fails, the next attempt comes here again
+	case errors.Is(err, minutes.ErrNotFound): // a person has deleted the meeting, or the next case
+		_ = in.create(ctx, name) // if this fails, the next attempt comes here again
 		after = time.Minute
-	case failed != nil && failed.Status == minutes.StatusTranscribeBlocked: // it needs more seconds than are left
+	case failed != nil && (failed.Status == minutes.StatusTranscribeBlocked || in.stopped(ctx)): // for lack of quota
+		_ = in.client.Meetings.Delete(ctx, meeting) // if this fails, the next attempt comes here again
 		after = time.Hour
-	case minutes.KeyRejected(err) || failed != nil && in.stopped(ctx): // then no job begins until that is over
-	case minutes.Retryable(err):
+	case minutes.Retryable(err), minutes.KeyRejected(err):
 		after = max(asked, time.Minute)
 	default:
 		state = "failed" // until somebody uploads the recording again

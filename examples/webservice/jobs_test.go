@@ -69,13 +69,13 @@ func TestInstance_StopsUploads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
-				srv.Update("org_acme", func(o *minutestest.Organisation) { set(o, false) })
 				for i := range 10 {
 					call(t, in, "PUT", fmt.Sprint(i, ".mp3"), "ID3 sound")
 				}
-				time.Sleep(30 * time.Minute)
-				requests, usage := len(srv.Requests()), len(srv.Requests(minutes.OpUsageGet))
-				call(t, in, "PUT", "10.mp3", "ID3 sound")
+				srv.Update("org_acme", func(o *minutestest.Organisation) { set(o, false) })
+				time.Sleep(90 * time.Minute)
+				requests := len(srv.Requests())
+				usage := len(srv.Requests(minutes.OpUsageGet))
 				time.Sleep(time.Hour)
 				asked := len(srv.Requests(minutes.OpUsageGet)) - usage
 				assert.InDelta(t, 12, asked, 1)
@@ -83,13 +83,39 @@ func TestInstance_StopsUploads(t *testing.T) {
 
 				srv.Update("org_acme", func(o *minutestest.Organisation) { set(o, true) })
 				time.Sleep(30 * time.Minute)
-				for i := range 11 {
+				for i := range 10 {
 					assert.Equal(t, "done", call(t, in, "GET", fmt.Sprint(i, ".mp3"), "").State)
 				}
-				assert.Len(t, srv.Meetings(), 11, "the failed ones are deleted")
+				assert.Len(t, srv.Meetings(), 10, "the failed ones are deleted")
 			})
 		})
 	}
+}
+
+// An error of the request for the quota says nothing about the quota, so it stops nothing.
+func TestInstance_GoesOnWithoutUsage(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
+		srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrForbidden))
+		for i := range 5 {
+			call(t, in, "PUT", fmt.Sprint(i, ".mp3"), "ID3 sound")
+		}
+		time.Sleep(10 * time.Minute)
+		for i := range 5 {
+			assert.Equal(t, "done", call(t, in, "GET", fmt.Sprint(i, ".mp3"), "").State)
+		}
+	})
+}
+
+// If someone deletes a meeting, its job gets another.
+func TestInstance_CreatesDeletedMeetingAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
+		call(t, in, "PUT", "weekly.mp3", "ID3 sound")
+		time.Sleep(2 * time.Minute)
+		srv.Delete(srv.Meetings()[0].ID)
+		time.Sleep(15 * time.Minute)
+		assert.Equal(t, "done", call(t, in, "GET", "weekly.mp3", "").State)
+		assert.Len(t, srv.Meetings(), 1)
+	})
 }
 
 // A meeting that failed is tried again when somebody uploads the recording again: the failed meeting is deleted, and there is another.
@@ -128,7 +154,7 @@ func TestInstance_DecidesByError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
 				if tc.body == "ID3 sound" {
-					srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrorCode(tc.problem)))
+					srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrorCode(tc.problem)))
 				}
 				call(t, in, "PUT", tc.file, tc.body)
 				time.Sleep(10 * time.Minute)
@@ -145,7 +171,8 @@ func TestLease_RunsOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		a, err := open(t.Context(), dir, time.Minute, nil)
+		srv := minutestest.NewServer(t)
+		a, err := open(t.Context(), dir, time.Minute, srv.Client())
 		require.NoError(t, err)
 		defer a.db.Close()
 		b, err := open(t.Context(), dir, time.Minute, nil)
@@ -153,16 +180,17 @@ func TestLease_RunsOut(t *testing.T) {
 		defer b.db.Close()
 		require.NoError(t, a.add(t.Context(), "weekly.mp3", strings.NewReader("ID3 sound")))
 
-		name, err := a.take(t.Context())
+		name, meeting, err := a.take(t.Context())
 		require.NoError(t, err)
+		require.Equal(t, srv.Meetings()[0].ID, meeting)
 		alive, kill := context.WithTimeout(t.Context(), 50*time.Second)
 		defer kill()
 		a.renew(alive) // after 20 and 40 seconds
 		time.Sleep(45 * time.Second)
-		_, err = b.take(t.Context())
+		_, _, err = b.take(t.Context())
 		require.ErrorIs(t, err, sql.ErrNoRows, "the lease was renewed")
 		time.Sleep(10 * time.Second)
-		_, err = b.take(t.Context())
+		_, _, err = b.take(t.Context())
 		require.NoError(t, err, "the lease has run out")
 		a.finish(t.Context(), name, "done", 0, "late")
 		assert.FileExists(t, a.path(name), "the job is no longer a's")

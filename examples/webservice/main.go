@@ -85,32 +85,46 @@ func routes(in *instance) http.Handler {
 	return mux
 }
 
-// put takes a recording. When it responds, the job survives the instance. A name that is known changes nothing, unless its
-// job has failed: then this is another attempt.
+// put takes a recording. When it responds, the meeting and the job exist, so the job survives the instance. A name that is
+// known changes nothing, unless its job has failed: then this is another attempt, with another meeting.
 func (in *instance) put(w http.ResponseWriter, r *http.Request) {
-	var known bool
-	err := in.db.QueryRowContext(r.Context(), `SELECT EXISTS (SELECT * FROM jobs WHERE name = ? AND state != 'failed')`, r.PathValue("name")).Scan(&known)
-	if err == nil && !known {
+	var failed bool
+	var meeting string
+	err := in.db.QueryRowContext(r.Context(), `SELECT state = 'failed', meeting FROM jobs WHERE name = ?`, r.PathValue("name")).Scan(&failed, &meeting)
+	if failed {
+		err = in.client.Meetings.Delete(r.Context(), meeting) // so that the next one can have the name
+	}
+	if failed && err == nil || errors.Is(err, sql.ErrNoRows) || errors.Is(err, minutes.ErrNotFound) {
 		err = in.add(r.Context(), r.PathValue("name"), r.Body)
 	}
 	in.show(w, r, err)
 }
 
-// add stores a recording and its job.
+// add stores a recording, and creates its meeting and its job.
 func (in *instance) add(ctx context.Context, name string, body io.Reader) error {
 	f, err := os.CreateTemp(in.dir, "incoming-")
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, io.LimitReader(body, minutes.MaxRecordingSize+1)) // Process rejects a recording that is too large
+	_, err = io.Copy(f, io.LimitReader(body, minutes.MaxRecordingSize+1)) // Resume rejects a recording that is too large
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), in.path(name))
 	}
 	if err == nil {
-		_, err = in.db.ExecContext(ctx, `INSERT INTO jobs (name) VALUES (?)
-			ON CONFLICT DO UPDATE SET state = 'queued', due = 0 WHERE state = 'failed'`, name)
+		err = in.create(ctx, name)
 	}
 	_ = os.Remove(f.Name()) // which has gone unless something failed
+	return err
+}
+
+// create creates the meeting of a job, and the job, unless it exists already. It can be repeated.
+func (in *instance) create(ctx context.Context, name string) error {
+	params := &minutes.MeetingCreateParams{Title: name, Date: minutes.DateOf(time.Now()), ExternalID: name}
+	m, _, err := in.client.Meetings.Create(ctx, params)
+	if err == nil {
+		_, err = in.db.ExecContext(ctx, `INSERT INTO jobs (name, meeting) VALUES (?, ?)
+			ON CONFLICT DO UPDATE SET meeting = excluded.meeting, state = 'queued', due = 0`, name, m.ID)
+	}
 	return err
 }
 

@@ -86,7 +86,8 @@ type Request struct {
 	Header     http.Header   // is sent, too, except for Authorization; may be nil
 	Body       any           // for encoding/json, or nil
 	Repeatable bool          // sending the request twice has the same effect as sending it once
-	Background bool          // gives way to requests that are not, and is never retried
+	Background bool          // gives way to requests that are not
+	Once       bool          // is one attempt, because the caller repeats it
 	Patience   time.Duration // retry for at least this long after the first failure, unless MaxRetries is 0
 	Send       func() bool   // is called just before the request is sent; false cancels it; may be nil
 	MaxBody    int64         // how many bytes of a response to read; 0 means 4 MiB

@@ -37,7 +37,7 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	k.failure = a.Err
 	k.recordEffect(err)
 	wait := max(longestDelay(a.Number-1, RetryAfter(resp)), c.Throttle.Left())
-	useful := !k.Background && worthRetrying(resp, err, k.Repeatable)
+	useful := !k.Once && worthRetrying(resp, err, k.Repeatable)
 	if useful {
 		k.firstFailure = cmp.Or(k.firstFailure, time.Now())
 		useful = k.hasRetries(c.MaxRetries)

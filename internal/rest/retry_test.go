@@ -57,8 +57,8 @@ func TestRetry_OnlyIfSafe(t *testing.T) {
 		"redirect":              {answer{status: 307, location: "https://elsewhere.example/"}, never},
 		"redirect to nowhere":   {answer{status: 301, location: "http://[::1:%zz"}, never},
 	} {
-		for _, r := range []Request{get, create, {Method: http.MethodGet, Path: "/", Repeatable: true, Background: true}} {
-			t.Run(fmt.Sprintf("%s/%s/background=%t", name, r.Method, r.Background), func(t *testing.T) {
+		for _, r := range []Request{get, create, {Method: http.MethodGet, Path: "/", Repeatable: true, Once: true}} {
+			t.Run(fmt.Sprintf("%s/%s/once=%t", name, r.Method, r.Once), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					s := &service{answers: []answer{test.answer}}
@@ -67,7 +67,7 @@ func TestRetry_OnlyIfSafe(t *testing.T) {
 						cfg.Observe = func(_ context.Context, a Attempt) { last = a }
 					}).Call(t.Context(), r)
 					attempts := 1
-					if !r.Background && (test.retry == always || test.retry == repeatable && r.Repeatable) {
+					if !r.Once && (test.retry == always || test.retry == repeatable && r.Repeatable) {
 						attempts = 5
 					}
 					require.Len(t, s.sent, attempts)
@@ -169,8 +169,8 @@ func TestRetry_GoesOnForPatience(t *testing.T) {
 	patient.Patience = time.Minute
 	unsafe := create
 	unsafe.Patience = time.Minute
-	background := patient
-	background.Background = true
+	once := patient
+	once.Once = true
 	for name, test := range map[string]struct {
 		maxRetries int
 		in         Request
@@ -182,7 +182,7 @@ func TestRetry_GoesOnForPatience(t *testing.T) {
 		"no retries":       {0, patient, time.Second, false},
 		"too long":         {1, patient, 2 * time.Minute, false},
 		"not safe":         {1, unsafe, time.Second / 10, false},
-		"in background":    {1, background, time.Second / 10, false},
+		"one attempt":      {1, once, time.Second / 10, false},
 		"without patience": {1, get, time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {

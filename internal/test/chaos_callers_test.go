@@ -252,7 +252,7 @@ func (c *chaos) batchOnce(names []string, known map[string]*knowledge, rnd *rand
 	}
 	yielded, done := map[string]bool{}, map[string]bool{}
 	for r, err := range c.clients[rnd.IntN(2)].Meetings.ProcessAll(s.ctx, jobs, nil) {
-		if r == nil { // the loop is over
+		if err != nil { // the loop is over
 			c.checkEnd(s, err)
 			return done
 		}
@@ -269,7 +269,7 @@ func (c *chaos) batchOnce(names []string, known map[string]*knowledge, rnd *rand
 				c.created[r.MeetingID]++
 			}
 		})
-		done[name] = c.checkResult(s, r, err)
+		done[name] = c.checkResult(s, r, r.Err)
 		if len(yielded) == leaves {
 			return done
 		}
@@ -317,7 +317,7 @@ func (c *chaos) waitAll(client *minutes.Client, ids []string, rnd *rand.Rand) {
 	s := c.step(ctx, "WaitAll", rnd)
 	yielded := map[string]bool{}
 	for r, err := range client.Meetings.WaitAll(s.ctx, slices.Values(slices.Concat(ids, ids[:1])), nil) {
-		if r == nil { // the loop is over
+		if err != nil { // the loop is over
 			c.checkEnd(s, err)
 			return
 		}
@@ -325,7 +325,7 @@ func (c *chaos) waitAll(client *minutes.Client, ids []string, rnd *rand.Rand) {
 			c.deviation("WaitAll yielded %q, twice or without being asked", r.MeetingID)
 		}
 		yielded[r.MeetingID] = true
-		c.checkResult(s, r, err)
+		c.checkResult(s, r, r.Err)
 	}
 	if len(yielded) != len(ids) {
 		c.deviation("WaitAll yielded %d of %d", len(yielded), len(ids))
@@ -342,11 +342,11 @@ func (c *chaos) follow(client *minutes.Client, ids []string, rnd *rand.Rand) {
 		s := c.step(ctx, "Follow", rnd)
 		opts := &minutes.FollowOptions{Since: c.begun, Skip: func(m *minutes.Meeting) bool { return done[m.ID] }}
 		for r, err := range client.Meetings.Follow(s.ctx, opts) {
-			if r == nil { // the loop is over
+			if err != nil { // the loop is over
 				c.checkEnd(s, err)
 				return
 			}
-			done[r.MeetingID] = c.checkResult(s, r, err)
+			done[r.MeetingID] = c.checkResult(s, r, r.Err)
 			if !missing() {
 				return
 			}

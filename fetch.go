@@ -1,0 +1,91 @@
+package minutes
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/poll"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
+)
+
+// fetch fetches the minutes of r.Meeting, and the transcript if the options ask for it. It asks again until
+// they are ready, and after each failure that may be temporary. Each request is one attempt, for which the
+// fetch holds one of the Client's eight slots. ready is held during the requests and after success. Between
+// two requests neither is held, so meetings whose minutes are never ready do not stop the others.
+func (s *MeetingsService) fetch(ctx context.Context, r *Result, o WaitOptions, ready *slot) error {
+	place := slot{tokens: s.core.fetchSlots}
+	defer place.free()
+	var failures fetchFailures
+	var last error
+	for {
+		err := ready.acquire(ctx)
+		if err == nil {
+			err = place.acquire(ctx)
+		}
+		if err != nil {
+			return &WaitError{MeetingID: r.MeetingID, Meeting: r.Meeting, Err: rest.Join(last, err)}
+		}
+		last = s.fetchMissing(ctx, r, o)
+		if last == nil {
+			return nil
+		}
+		ready.free()
+		wait, again := failures.next(last, time.Now())
+		if again && failures.inARow > 0 {
+			// An outage gets few requests, however many meetings are ready.
+			_ = rest.Sleep(ctx, time.Second)
+		}
+		place.free()
+		if !again || rest.Sleep(ctx, wait) != nil {
+			return &WaitError{MeetingID: r.MeetingID, Meeting: r.Meeting, Err: rest.WithCause(ctx, last)}
+		}
+	}
+}
+
+// fetchMissing makes one attempt at each text that r lacks, until one fails.
+func (s *MeetingsService) fetchMissing(ctx context.Context, r *Result, o WaitOptions) (err error) {
+	if r.Minutes == nil {
+		in := minutesRequest(r.MeetingID, o.Format)
+		in.Once = true
+		r.Minutes, _, err = call[Minutes](ctx, s.core, OpMeetingsMinutes, in)
+	}
+	if err == nil && o.Transcript {
+		in := transcriptRequest(r.MeetingID)
+		in.Once = true
+		r.Transcript, _, err = call[Transcript](ctx, s.core, OpMeetingsTranscript, in)
+	}
+	return err
+}
+
+// fetchFailures decides after each failure of a fetch whether and when it asks again.
+type fetchFailures struct {
+	inARow       int       // without a good response, such as one that says that the minutes are not ready
+	foreignSince time.Time // the first foreign failure after a good or transient response; zero if there was none
+}
+
+// next returns how long to wait before the next request. Like a wait, a fetch ends ten minutes after the
+// first foreign failure, unless the service has responded since.
+func (f *fetchFailures) next(err error, now time.Time) (wait time.Duration, again bool) {
+	failure := failureOf(err)
+	switch {
+	case notReady(err):
+		*f = fetchFailures{}
+		return poll.Interval, true
+	case failure.Kind == poll.RateLimited, failure.Kind == poll.Transient:
+		f.foreignSince = time.Time{}
+	case failure.Kind != poll.Foreign:
+		return 0, false
+	case f.foreignSince.IsZero():
+		f.foreignSince = now
+	case now.Sub(f.foreignSince) >= poll.Hopeless:
+		return 0, false
+	}
+	wait = rest.Delay(f.inARow, min(failure.RetryAfter, poll.MaxAsked))
+	f.inARow++
+	return wait, true
+}
+
+func notReady(err error) bool {
+	return errors.Is(err, ErrMinutesNotReady) || errors.Is(err, ErrTranscriptNotReady)
+}

@@ -1,0 +1,36 @@
+package minutes
+
+import (
+	"context"
+
+	"github.com/meeting-minutes/minutes-go/internal/rest"
+)
+
+// A slot is a place of a bounded number of things under way, such as uploads. A slot belongs to one
+// goroutine. The zero slot bounds nothing.
+type slot struct {
+	tokens chan struct{} // holds a token for each slot that is in use
+	held   bool
+}
+
+// acquire waits until the slot is free, unless it is held already.
+func (s *slot) acquire(ctx context.Context) error {
+	if s.held || s.tokens == nil {
+		return nil
+	}
+	select {
+	case s.tokens <- struct{}{}:
+		s.held = true
+		return nil
+	case <-ctx.Done():
+		return rest.WithCause(ctx, nil)
+	}
+}
+
+// free gives the slot to the next one, if it is held.
+func (s *slot) free() {
+	if s.held {
+		s.held = false
+		<-s.tokens
+	}
+}
