@@ -308,7 +308,7 @@ func (c *core) warnIfUnknown(s Status) {
 	}
 	_, warned := c.unknownStatuses.LoadOrStore(s, true)
 	if !warned {
-		c.log.Warn("minutes: a meeting has a status that this version does not know, and its wait goes on",
+		c.log.Warn("minutes: a meeting has an unknown status, and its wait continues",
 			slog.String("status", singleLine(string(s))))
 	}
 }
