@@ -284,10 +284,11 @@ type StorageError struct {
 
 // Error returns one line without the query of the presigned URL.
 func (e *StorageError) Error() string {
-	request := "upload to storage"
-	if e.Host != "" {
-		request = "upload for meeting " + singleLine(e.MeetingID) + " to " + e.Host
+	request := "upload"
+	if e.MeetingID != "" {
+		request += " for meeting " + singleLine(e.MeetingID)
 	}
+	request += " to " + cmp.Or(e.Host, "storage")
 	same := &Error{
 		StatusCode: e.StatusCode,
 		Code:       e.Code,
@@ -324,6 +325,7 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //	minutes or transcript not ready         no             never           yes        no
 //	4xx with another code                   no             at once         no         no
 //	ctx's deadline, ErrNoAudio              no             at once         yes        no
+//	a recording that changed                no             -               yes        no
 //
 // A lost connection includes a timeout and a response that broke off. After ten minutes means: if there
 // was no good response meanwhile.

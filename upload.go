@@ -18,8 +18,8 @@ import (
 type UploadOptions struct {
 	// Progress is called with the number of bytes passed to the network, and with the size of the
 	// recording. Within an attempt, sent only grows; the next attempt starts from 0 again. Progress runs
-	// on another goroutine, and no call of it begins after Upload has returned. The upload waits for each
-	// call, so a slow Progress makes it slower.
+	// on another goroutine, so a panic in it ends the program, and no call of it begins after Upload has
+	// returned. The upload waits for each call, so a slow Progress makes it slower.
 	Progress func(sent, total int64)
 }
 
@@ -44,7 +44,7 @@ type UploadOptions struct {
 //   - The errors of [MeetingsService.UploadURL]. [ErrBadRequest] means that the meeting already has audio
 //     (assumed).
 //   - *[StorageError]: storage did not accept the recording.
-//   - The error of reading the recording.
+//   - The error of reading the recording, or that it changed meanwhile, which is [Retryable].
 func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, opts *UploadOptions) error {
 	err := cmp.Or(checkGiven("ctx", ctx != nil), s.core.checkID("id", id), checkGiven("source", source != nil))
 	if err != nil {
@@ -234,7 +234,7 @@ func (u *upload) failure(ctx context.Context, err error) error {
 		StatusCode: r.StatusCode, Code: ErrorCode(r.Code), Message: r.Message, RequestID: r.RequestID,
 		RetryAfter: r.RetryAfter, MeetingID: u.id, Err: err,
 	}
-	if u.put.URL != nil { // otherwise ctx was done before
+	if u.put.URL != nil { // otherwise it ended while it waited for storage
 		e.Host = u.core.mask.Text(u.put.URL.Host)
 	}
 	return e
