@@ -125,27 +125,36 @@ func TestLinks_HaveTargets(t *testing.T) {
 	}
 }
 
-// docs/observability.md lists each message that a Client logs.
-func TestLogMessages_AreListed(t *testing.T) {
+// docs/observability.md lists each message that a Client logs, and each metric of otelminutes with its unit.
+func TestObservability_ListsMessagesAndMetrics(t *testing.T) {
 	t.Parallel()
-	list, err := os.ReadFile("docs/observability.md")
+	text, err := os.ReadFile("docs/observability.md")
 	require.NoError(t, err)
-	files, err := filepath.Glob("*.go")
+	list := string(text)
+	for _, m := range matches(t, "*.go", `(?:LogAttrs\([^"]*|\.(?:Debug|Info|Warn|Error)\()"(minutes: [^"]*)"`) {
+		assert.Contains(t, list, "| `"+m[1]+"` |")
+	}
+	for _, m := range matches(t, "otelminutes/*.go", `"(meetings\.client[^"]*)", metric\.WithUnit\("([^"]*)"\)`) {
+		assert.Contains(t, list, "| `"+m[1]+"` | "+m[2]+" |")
+	}
+}
+
+// matches returns what a pattern finds in source files, which is at least something.
+func matches(t *testing.T, files, pattern string) [][]string {
+	t.Helper()
+	names, err := filepath.Glob(files)
 	require.NoError(t, err)
-	message := regexp.MustCompile(`(?:LogAttrs\([^"]*|\.(?:Debug|Info|Warn|Error)\()"(minutes: [^"]*)"`)
-	found := 0
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
+	var found [][]string
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(name)
 		require.NoError(t, err)
-		for _, m := range message.FindAllSubmatch(text, -1) {
-			found++
-			assert.Contains(t, string(list), "| `"+string(m[1])+"` |", file)
-		}
+		found = append(found, regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1)...)
 	}
-	assert.Greater(t, found, 3, "this test finds the messages")
+	require.NotEmpty(t, found, files)
+	return found
 }
 
 // headings returns the anchors of the headings of a text.

@@ -78,7 +78,7 @@ func (m *metrics) record(ctx context.Context, a minutes.Attempt, end time.Time) 
 	}
 }
 
-// pause is the last rate-limit pause of a Client.
+// pause is the last rate-limit pause of the Clients that share an option of New, usually one.
 type pause struct {
 	mu  sync.Mutex
 	end time.Time
