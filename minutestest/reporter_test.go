@@ -88,6 +88,15 @@ func TestMistakes_FailTheTest(t *testing.T) {
 			func(s *minutestest.Server) { s.Organisation("org_x") },
 			`Organisation: there is no organisation "org_x", only ["org_acme"]`,
 		},
+		"no organisation": {
+			func(s *minutestest.Server) {
+				s.UpdateWorld(func(w *minutestest.World) error {
+					w.Organisations = nil
+					return nil
+				})
+			},
+			"UpdateWorld: Organisations: at least one expected",
+		},
 		"key": {
 			update(func(o *minutestest.Organisation) { o.Key("key_x").Revoked = true }),
 			`Update: there is no key "key_x", only ["key_ci" "key_ada" "key_ben"]`,
@@ -142,7 +151,8 @@ func TestMistakes_OfOptions(t *testing.T) {
 		minutestest.NewServer(nil)
 	})
 	failures := nested(func(tb *fakeTB) {
-		minutestest.NewServer(tb, minutestest.WithWorld(minutestest.World{})).Client()
+		world := minutestest.World{Organisations: []minutestest.Organisation{{ID: "org_acme"}}}
+		minutestest.NewServer(tb, minutestest.WithWorld(world)).Client()
 	})
 	require.Len(t, failures, 1)
 	assert.Contains(t, failures[0], "no integration key")

@@ -1,7 +1,6 @@
 package minutestest
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -148,9 +147,6 @@ func LoadWorld(r io.Reader) (World, error) {
 	}
 	if err == nil {
 		err = engine.Check(w)
-	}
-	if err == nil && len(w.Organisations) == 0 {
-		err = errors.New("organisations: at least one expected")
 	}
 	if err != nil {
 		return World{}, fmt.Errorf("world: %w", err)

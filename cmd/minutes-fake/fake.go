@@ -50,9 +50,6 @@ type faultSpec struct {
 
 // newFake returns a fake with a world.
 func (p *process) newFake(w minutestest.World) (*fake, error) {
-	if len(w.Organisations) == 0 {
-		return nil, errNoOrganisation
-	}
 	f := &fake{}
 	f.ended, f.end = context.WithCancel(context.Background())
 	requests := slog.New(p.settings.logHandler(p.lines))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -35,9 +34,6 @@ func (r request) patchWorld(patch object) (any, error) {
 		text, _ = json.Marshal(merge(before, patch))
 		var after minutestest.World
 		err := strictjson.Decode(text, &after)
-		if err == nil && len(after.Organisations) == 0 {
-			err = errNoOrganisation
-		}
 		if err == nil {
 			*w = after
 		}
@@ -64,8 +60,6 @@ func (r request) knowsOrganisations(patch object) error {
 	}
 	return nil
 }
-
-var errNoOrganisation = errors.New("organisations: at least one expected")
 
 // merge is a JSON merge patch (RFC 7396), but it merges lists of objects, too: each element changes
 // the one of its secret, id or term, or is added.

@@ -23,6 +23,9 @@ func Check(w world.World) error {
 	if len(w.PageSizes) > 0 && slices.Max(w.PageSizes) <= 0 {
 		c.mistake("page_sizes", "a list of empty pages alone has no end")
 	}
+	if len(w.Organisations) == 0 {
+		c.mistake("organisations", "at least one expected")
+	}
 	each("organisations", w.Organisations, c.organisation)
 	return errors.Join(c.mistakes...)
 }
@@ -36,34 +39,40 @@ func each[T any](path string, list []T, check func(path string, item *T)) {
 
 type checker struct {
 	mistakes []error
-	taken    map[string]string // kind and value, and its first path
+
+	// taken has the first path of each value that may exist once, by its kind and itself.
+	taken map[string]string
 }
 
 func (c *checker) mistake(path, format string, args ...any) {
 	c.mistakes = append(c.mistakes, fmt.Errorf("%s: %s", path, fmt.Sprintf(format, args...)))
 }
 
-// id checks one that must be there, begin with prefix and be the only one of its kind, if it has one.
-func (c *checker) id(path, kind, prefix, id string) {
-	if strings.TrimSpace(id) == "" {
+// required checks that a value is there. The other checks accept a value that is not.
+func (c *checker) required(path, value string) {
+	if strings.TrimSpace(value) == "" {
 		c.mistake(path, "missing")
-		return
-	}
-	if !strings.HasPrefix(id, prefix) || id == prefix {
-		c.mistake(path, "%q does not begin with %s", id, prefix)
-	}
-	if kind != "" {
-		c.unique(path, kind, id)
 	}
 }
 
+// prefixed checks that a value begins with a prefix, and has more than that.
+func (c *checker) prefixed(path, prefix, value string) {
+	if value != "" && (!strings.HasPrefix(value, prefix) || value == prefix) {
+		c.mistake(path, "%q does not begin with %s", value, prefix)
+	}
+}
+
+// unique checks that a value is the only one of its kind.
 func (c *checker) unique(path, kind, value string) {
-	key := kind + "\x00" + value
-	if first, ok := c.taken[key]; ok {
+	if value == "" {
+		return
+	}
+	first, taken := c.taken[kind+"\x00"+value]
+	if taken {
 		c.mistake(path, "the same as %s", first)
 		return
 	}
-	c.taken[key] = path
+	c.taken[kind+"\x00"+value] = path
 }
 
 func (c *checker) notNegative(path string, n *int) {
@@ -99,45 +108,63 @@ func oneOf[T ~string](c *checker, path string, value T, of ...T) {
 // organisation checks o. No id or secret may be in two organisations, because the service never
 // mixes up two things of one kind. Templates may: many come from the service itself.
 func (c *checker) organisation(at string, o *world.Organisation) {
-	c.id(at+".id", "organisation", "", o.ID)
+	c.required(at+".id", o.ID)
+	c.unique(at+".id", "organisation", o.ID)
 	c.notNegative(at+".credits", o.Credits)
 	c.notNegative(at+".transcribe_seconds", o.TranscribeSeconds)
 	c.notNegative(at+".max_members", o.MaxMembers)
 	c.notNegative(at+".max_terms", o.MaxTerms)
 	c.date(at+".next_reset_at", o.NextResetAt)
-	each(at+".members", o.Members, func(path string, m *world.Member) {
-		c.id(path+".id", "caller", memberPrefix, m.ID)
-		oneOf(c, path+".status", m.Status, minutes.MemberStatusActive, minutes.MemberStatusInvited, minutes.MemberStatusNoAccount, minutes.MemberStatusDeactivated)
-		if m.Email == "" {
-			return
-		}
-		if !validEmail(m.Email) {
-			c.mistake(path+".email", "%q is not an address", m.Email)
-		}
-		c.unique(path+".email", "email of "+o.ID, strings.ToLower(m.Email))
-	})
+	each(at+".members", o.Members, func(path string, m *world.Member) { c.member(path, o, m) })
 	each(at+".integrations", o.Integrations, func(path string, in *world.Integration) {
-		c.id(path+".id", "caller", "", in.ID)
+		c.required(path+".id", in.ID)
+		c.unique(path+".id", "caller", in.ID)
 		oneOf(c, path+".default_visibility", in.DefaultVisibility, visibilities...)
 	})
-	each(at+".projects", o.Projects, func(path string, p *world.Project) { c.id(path+".id", "project", projectPrefix, p.ID) })
-	each(at+".templates", o.Templates, func(path string, t *world.Template) { c.id(path+".id", "template of "+o.ID, templatePrefix, t.ID) })
-	each(at+".vocabulary", o.Vocabulary, func(path string, e *minutes.VocabularyEntry) {
-		c.id(path+".term", "term of "+o.ID, "", strings.TrimSpace(e.Term))
-		each(path+".variants", e.Variants, func(path string, v *minutes.VocabularyVariant) {
-			c.id(path+".text", "", "", v.Text)
-			oneOf(c, path+".source", v.Source, "auto", "manual")
-		})
+	each(at+".projects", o.Projects, func(path string, p *world.Project) {
+		c.required(path+".id", p.ID)
+		c.prefixed(path+".id", projectPrefix, p.ID)
+		c.unique(path+".id", "project", p.ID)
 	})
-	if most := *orDefault(o.MaxTerms, defaultMaxTerms); len(o.Vocabulary) > most {
-		c.mistake(at+".vocabulary", "%d terms, %d at most", len(o.Vocabulary), most)
-	}
+	each(at+".templates", o.Templates, func(path string, t *world.Template) {
+		c.required(path+".id", t.ID)
+		c.prefixed(path+".id", templatePrefix, t.ID)
+		c.unique(path+".id", "template of "+o.ID, t.ID)
+	})
+	c.vocabulary(at+".vocabulary", o)
 	each(at+".keys", o.Keys, func(path string, k *world.Key) { c.key(path, o, k) })
 	c.meetings(at+".meetings", o, o.Meetings)
 }
 
+func (c *checker) member(at string, o *world.Organisation, m *world.Member) {
+	c.required(at+".id", m.ID)
+	c.prefixed(at+".id", memberPrefix, m.ID)
+	c.unique(at+".id", "caller", m.ID)
+	oneOf(c, at+".status", m.Status, memberStatuses...)
+	if m.Email != "" && !validEmail(m.Email) {
+		c.mistake(at+".email", "%q is not an address", m.Email)
+	}
+	c.unique(at+".email", "email of "+o.ID, strings.ToLower(m.Email))
+}
+
+func (c *checker) vocabulary(at string, o *world.Organisation) {
+	each(at, o.Vocabulary, func(path string, e *minutes.VocabularyEntry) {
+		c.required(path+".term", e.Term)
+		c.unique(path+".term", "term of "+o.ID, strings.TrimSpace(e.Term))
+		each(path+".variants", e.Variants, func(path string, v *minutes.VocabularyVariant) {
+			c.required(path+".text", v.Text)
+			oneOf(c, path+".source", v.Source, "auto", "manual")
+		})
+	})
+	most := *orDefault(o.MaxTerms, defaultMaxTerms)
+	if len(o.Vocabulary) > most {
+		c.mistake(at, "%d terms, %d at most", len(o.Vocabulary), most)
+	}
+}
+
 func (c *checker) key(at string, o *world.Organisation, k *world.Key) {
-	c.id(at+".secret", "secret", "", k.Secret)
+	c.required(at+".secret", k.Secret)
+	c.unique(at+".secret", "secret", k.Secret)
 	if strings.ContainsFunc(k.Secret, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		c.mistake(at+".secret", "a header cannot carry it")
 	}
@@ -151,7 +178,8 @@ func (c *checker) key(at string, o *world.Organisation, k *world.Key) {
 	}
 	each(at+".scopes", k.Scopes, func(path string, scope *minutes.Scope) { oneOf(c, path, *scope, Scopes...) })
 	each(at+".ip_allowlist", k.IPAllowlist, func(path string, from *string) {
-		if _, err := parsePrefix(*from); err != nil {
+		_, err := parsePrefix(*from)
+		if err != nil {
 			c.mistake(path, "%q is neither an address nor a CIDR block", *from)
 		}
 	})
@@ -159,7 +187,8 @@ func (c *checker) key(at string, o *world.Organisation, k *world.Key) {
 
 // parsePrefix reads a CIDR block, or one address (D18).
 func parsePrefix(s string) (netip.Prefix, error) {
-	if p, err := netip.ParsePrefix(s); err == nil {
+	p, err := netip.ParsePrefix(s)
+	if err == nil {
 		return p, nil
 	}
 	a, err := netip.ParseAddr(s)
@@ -177,7 +206,8 @@ func (c *checker) meetings(at string, o *world.Organisation, specs []world.Meeti
 		c.date(path+".date", m.Date)
 		oneOf(c, path+".status", m.Status, statuses...)
 		oneOf(c, path+".visibility", m.Visibility, visibilities...)
-		if by := creator(o, m); memberOf(o, by) == nil && integrationOf(o, by) == nil {
+		by := creator(o, m)
+		if memberOf(o, by) == nil && integrationOf(o, by) == nil {
 			c.mistake(path+".creator_id", "no member or integration %q", by)
 		}
 		each(path+".participant_ids", m.ParticipantIDs, func(path string, id *string) {
@@ -190,27 +220,34 @@ func (c *checker) meetings(at string, o *world.Organisation, specs []world.Meeti
 				c.mistake(path, "no member %q who can sign in", *id)
 			}
 		})
-		if p := projectOf(o, m.ProjectID); m.ProjectID != "" && (p == nil || p.Archived) {
+		p := projectOf(o, m.ProjectID)
+		if m.ProjectID != "" && (p == nil || p.Archived) {
 			c.mistake(path+".project_id", "no active project %q", m.ProjectID)
 		}
 		if m.Count < 0 || m.Count > maxCount {
 			c.mistake(path+".count", "%d is not from 0 to %d", m.Count, maxCount)
 			return
 		}
-		for n := range max(m.Count, 1) {
-			if id := externalID(m, n); longer(id, maxExternalID) {
-				c.mistake(path+".external_id", "at most %d characters expected", maxExternalID)
-				break
-			} else if id != "" {
-				c.unique(path+".external_id", "external id of "+o.ID, id)
-			}
-		}
+		c.externalIDs(path+".external_id", o, m)
 	})
+}
+
+func (c *checker) externalIDs(path string, o *world.Organisation, m *world.MeetingSpec) {
+	for n := range max(m.Count, 1) {
+		id := externalID(m, n)
+		if longer(id, maxExternalID) {
+			c.mistake(path, "at most %d characters expected", maxExternalID)
+			return
+		}
+		c.unique(path, "external id of "+o.ID, id)
+	}
 }
 
 func checkScript(sc world.Script) error {
 	c := &checker{}
-	if t := sc.Target(); t != (world.Script{MeetingID: t.MeetingID}) && t != (world.Script{ExternalID: t.ExternalID}) && t != (world.Script{Title: t.Title}) {
+	targets := []string{sc.MeetingID, sc.ExternalID, sc.Title}
+	given := slices.DeleteFunc(targets, func(target string) bool { return target == "" })
+	if len(given) > 1 {
 		c.mistake("meeting_id", "give a meeting_id, an external_id or a title, not several")
 	}
 	oneOf(c, "outcome", sc.Outcome, statuses[finalStatuses:]...)
@@ -224,22 +261,42 @@ func checkScript(sc world.Script) error {
 	return errors.Join(c.mistakes...)
 }
 
-var (
-	// Scopes are those that a key can have (section 5 of the API reference).
-	Scopes = []minutes.Scope{
-		minutes.ScopeEmployeesRead, minutes.ScopeEmployeesWrite,
-		minutes.ScopeMeetingsRead, minutes.ScopeMeetingsWrite, minutes.ScopeMeetingsDelete,
-		minutes.ScopeMinutesRead,
-	}
+// Scopes are those that a key can have (section 5 of the API reference).
+var Scopes = []minutes.Scope{
+	minutes.ScopeEmployeesRead,
+	minutes.ScopeEmployeesWrite,
+	minutes.ScopeMeetingsRead,
+	minutes.ScopeMeetingsWrite,
+	minutes.ScopeMeetingsDelete,
+	minutes.ScopeMinutesRead,
+}
 
-	visibilities = []minutes.Visibility{minutes.VisibilityPrivate, minutes.VisibilityOrganisation, minutes.VisibilityShared}
+var memberStatuses = []minutes.MemberStatus{
+	minutes.MemberStatusActive,
+	minutes.MemberStatusInvited,
+	minutes.MemberStatusNoAccount,
+	minutes.MemberStatusDeactivated,
+}
 
-	// statuses are in the order in which a meeting comes to them.
-	statuses = []minutes.Status{
-		minutes.StatusCreated, minutes.StatusAudioUploaded, minutes.StatusTranscribing, minutes.StatusTranscribed, minutes.StatusGeneratingMinutes,
-		minutes.StatusMinutesReady, minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed, minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected,
-	}
-)
+var visibilities = []minutes.Visibility{
+	minutes.VisibilityPrivate,
+	minutes.VisibilityOrganisation,
+	minutes.VisibilityShared,
+}
+
+// statuses are in the order in which a meeting comes to them.
+var statuses = []minutes.Status{
+	minutes.StatusCreated,
+	minutes.StatusAudioUploaded,
+	minutes.StatusTranscribing,
+	minutes.StatusTranscribed,
+	minutes.StatusGeneratingMinutes,
+	minutes.StatusMinutesReady,
+	minutes.StatusTranscriptionFailed,
+	minutes.StatusMinutesFailed,
+	minutes.StatusTranscribeBlocked,
+	minutes.StatusAudioRejected,
+}
 
 // finalStatuses is the index of the first final status.
 const finalStatuses = 5
@@ -267,5 +324,9 @@ func creator(o *world.Organisation, m *world.MeetingSpec) string {
 // in, nor with an integration (section 2.3, D4).
 func shareable(o *world.Organisation, id string) bool {
 	m := memberOf(o, id)
-	return m != nil && slices.Contains([]minutes.MemberStatus{minutes.MemberStatusActive, minutes.MemberStatusInvited}, cmp.Or(m.Status, minutes.MemberStatusActive))
+	if m == nil {
+		return false
+	}
+	status := cmp.Or(m.Status, minutes.MemberStatusActive)
+	return status == minutes.MemberStatusActive || status == minutes.MemberStatusInvited
 }

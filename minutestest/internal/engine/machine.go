@@ -84,10 +84,10 @@ func (o *organisation) step(m *meeting, at time.Time) {
 	case minutes.StatusTranscribing:
 		if outcome == minutes.StatusTranscriptionFailed {
 			next = outcome
-			o.release(m)
+			o.refund(m)
 			break
 		}
-		o.take(m)
+		o.charge(m)
 		m.Transcript = o.transcript(m)
 	case minutes.StatusTranscribed:
 		next = minutes.StatusGeneratingMinutes
@@ -110,10 +110,10 @@ func (o *organisation) admit(m *meeting, outcome minutes.Status) minutes.Status 
 	switch {
 	case unprocessable(m.Audio) != "" || outcome == minutes.StatusAudioRejected:
 		next = minutes.StatusAudioRejected
-		o.release(m)
+		o.refund(m)
 	case m.blocked || outcome == minutes.StatusTranscribeBlocked:
 		next = minutes.StatusTranscribeBlocked
-		o.release(m)
+		o.refund(m)
 	default:
 		m.DurationSeconds = new(m.seconds) // shown from now on (D13)
 	}

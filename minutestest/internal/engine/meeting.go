@@ -78,7 +78,7 @@ func (o *organisation) remove(m *meeting) {
 		delete(o.byExternal, m.ExternalID)
 	}
 	o.unschedule(m)
-	o.release(m) // D25: deleted before transcription completed
+	o.refund(m) // D25: deleted before transcription completed
 }
 
 // before returns how many meetings are older than number seq.

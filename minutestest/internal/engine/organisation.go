@@ -13,18 +13,34 @@ import (
 // organisation is one organisation and its meetings. No id or reference reaches across two of them.
 // The Service's lock guards it.
 type organisation struct {
-	service            *Service
-	world.Organisation // complete, with the quota that is left
+	service *Service
 
-	reserved                     int       // of its seconds, set aside for recordings under way (D23)
-	periodCredits, periodSeconds int       // what a top-up restores
-	resetAt                      time.Time // of the next top-up; zero: never, also if its date had passed when it was set
+	// Organisation is complete, with the quota that is left.
+	world.Organisation
 
-	lastSeq    uint64
-	meetings   []*meeting // the oldest first
+	// reserved seconds are set aside for recordings that are not transcribed yet (D23).
+	reserved int
+
+	// periodCredits and periodSeconds are what a top-up restores.
+	periodCredits int
+	periodSeconds int
+
+	// resetAt is the time of the next top-up. Zero means never, as after a date that had already passed
+	// when it was set.
+	resetAt time.Time
+
+	// lastSeq is the number of the newest meeting.
+	lastSeq uint64
+
+	// meetings are in the order in which they were created.
+	meetings []*meeting
+
+	// byID and byExternal find meetings by their ids and external ids.
 	byID       map[string]*meeting
 	byExternal map[string]*meeting
-	running    []*meeting // whose status ends by itself, the one that ends first at the front
+
+	// running meetings are those whose status ends by itself, the one that ends first at the front.
+	running []*meeting
 }
 
 // complete returns a copy of an organisation in which everything that was left out has its default.
@@ -32,40 +48,62 @@ type organisation struct {
 func complete(from *world.Organisation) world.Organisation {
 	o := *from
 	o.Meetings = nil
-	o.Credits, o.TranscribeSeconds = orDefault(o.Credits, defaultCredits), orDefault(o.TranscribeSeconds, defaultTranscribeSeconds)
-	o.MaxMembers, o.MaxTerms = orDefault(o.MaxMembers, defaultMaxMembers), orDefault(o.MaxTerms, defaultMaxTerms)
-	o.Members, o.Integrations, o.Projects = slices.Clone(o.Members), slices.Clone(o.Integrations), slices.Clone(o.Projects)
+	o.Credits = orDefault(o.Credits, defaultCredits)
+	o.TranscribeSeconds = orDefault(o.TranscribeSeconds, defaultTranscribeSeconds)
+	o.MaxMembers = orDefault(o.MaxMembers, defaultMaxMembers)
+	o.MaxTerms = orDefault(o.MaxTerms, defaultMaxTerms)
+	o.Members = slices.Clone(o.Members)
 	for i := range o.Members {
 		m := &o.Members[i]
-		m.Name, m.Status = cmp.Or(m.Name, m.ID), cmp.Or(m.Status, minutes.MemberStatusActive)
+		m.Name = cmp.Or(m.Name, m.ID)
+		m.Status = cmp.Or(m.Status, minutes.MemberStatusActive)
 	}
+	o.Integrations = slices.Clone(o.Integrations)
 	for i := range o.Integrations {
 		in := &o.Integrations[i]
 		in.DefaultVisibility = cmp.Or(in.DefaultVisibility, defaultIntegrationVisibility)
 	}
+	o.Projects = slices.Clone(o.Projects)
 	for i := range o.Projects {
-		o.Projects[i].Name = cmp.Or(o.Projects[i].Name, o.Projects[i].ID)
+		p := &o.Projects[i]
+		p.Name = cmp.Or(p.Name, p.ID)
 	}
-	if o.Templates = slices.Clone(o.Templates); len(o.Templates) == 0 {
-		o.Templates = []world.Template{standardTemplate}
-	}
-	for i := range o.Templates {
-		t := &o.Templates[i]
-		t.Name, t.Source = cmp.Or(t.Name, t.ID), cmp.Or(t.Source, standardTemplate.Source)
-	}
-	o.Vocabulary = slices.Clone(o.Vocabulary)
-	for i := range o.Vocabulary {
-		e := &o.Vocabulary[i]
-		e.Term, e.Variants = strings.TrimSpace(e.Term), append([]minutes.VocabularyVariant{}, e.Variants...)
-		for j := range e.Variants {
-			e.Variants[j].Source = cmp.Or(e.Variants[j].Source, "manual")
-		}
-	}
+	o.Templates = completeTemplates(o.Templates)
+	o.Vocabulary = completeVocabulary(o.Vocabulary)
 	o.Keys = slices.Clone(o.Keys)
 	for i := range o.Keys {
-		o.Keys[i].Scopes, o.Keys[i].IPAllowlist = slices.Clone(o.Keys[i].Scopes), slices.Clone(o.Keys[i].IPAllowlist)
+		k := &o.Keys[i]
+		k.Scopes = slices.Clone(k.Scopes)
+		k.IPAllowlist = slices.Clone(k.IPAllowlist)
 	}
 	return o
+}
+
+func completeTemplates(from []world.Template) []world.Template {
+	if len(from) == 0 {
+		return []world.Template{standardTemplate}
+	}
+	templates := slices.Clone(from)
+	for i := range templates {
+		t := &templates[i]
+		t.Name = cmp.Or(t.Name, t.ID)
+		t.Source = cmp.Or(t.Source, standardTemplate.Source)
+	}
+	return templates
+}
+
+func completeVocabulary(from []minutes.VocabularyEntry) []minutes.VocabularyEntry {
+	vocabulary := slices.Clone(from)
+	for i := range vocabulary {
+		e := &vocabulary[i]
+		e.Term = strings.TrimSpace(e.Term)
+		e.Variants = append([]minutes.VocabularyVariant{}, e.Variants...)
+		for j := range e.Variants {
+			v := &e.Variants[j]
+			v.Source = cmp.Or(v.Source, "manual")
+		}
+	}
+	return vocabulary
 }
 
 func orDefault(p *int, otherwise int) *int {
@@ -77,23 +115,14 @@ func orDefault(p *int, otherwise int) *int {
 
 // defaultTemplate is what a meeting gets that names none (D25).
 func (o *organisation) defaultTemplate() *world.Template {
-	for i := range o.Templates {
-		if o.Templates[i].IsDefault {
-			return &o.Templates[i]
-		}
-	}
-	return &o.Templates[0]
+	marked := first(o.Templates, func(t *world.Template) bool { return t.IsDefault })
+	return cmp.Or(marked, &o.Templates[0])
 }
 
 // byEmail returns the member with an address, or nil. Addresses are compared without regard to case
 // (D16).
 func (o *organisation) byEmail(email string) *world.Member {
-	for i := range o.Members {
-		if m := &o.Members[i]; email != "" && strings.EqualFold(m.Email, email) {
-			return m
-		}
-	}
-	return nil
+	return first(o.Members, func(m *world.Member) bool { return email != "" && strings.EqualFold(m.Email, email) })
 }
 
 func (o *organisation) toppedUpBy(at time.Time) bool {
@@ -102,7 +131,8 @@ func (o *organisation) toppedUpBy(at time.Time) bool {
 
 // topUp restores the period's quota. The next top-up is a month later.
 func (o *organisation) topUp() {
-	*o.Credits, *o.TranscribeSeconds = o.periodCredits, o.periodSeconds
+	*o.Credits = o.periodCredits
+	*o.TranscribeSeconds = o.periodSeconds
 	o.resetAt = o.resetAt.AddDate(0, 1, 0)
 	o.NextResetAt = o.resetAt.Format(time.DateOnly)
 }
@@ -117,19 +147,19 @@ func (o *organisation) reserve(m *meeting) bool {
 	return true
 }
 
-// release gives back the seconds set aside for m.
-func (o *organisation) release(m *meeting) {
+// refund gives back the seconds set aside for m.
+func (o *organisation) refund(m *meeting) {
 	o.reserved -= m.reserved
 	m.reserved = 0
 }
 
-// take uses up the seconds set aside for m.
-func (o *organisation) take(m *meeting) {
+// charge uses up the seconds set aside for m.
+func (o *organisation) charge(m *meeting) {
 	*o.TranscribeSeconds = max(0, *o.TranscribeSeconds-m.reserved)
-	o.release(m)
+	o.refund(m)
 }
 
-// spend takes credits, and reports whether there were enough.
+// spend uses up credits, and reports whether there were enough.
 func (o *organisation) spend(credits int) bool {
 	if *o.Credits < credits {
 		return false
