@@ -6,34 +6,47 @@ import (
 	"time"
 )
 
-const margin = 2 * time.Minute // how late a meeting may appear in the list, compared with newer ones
+// margin is how late a meeting may appear in the list, compared with newer ones. The clocks of the service's machines may
+// differ by as much.
+const margin = 10 * time.Minute
 
 // Discovery finds the meetings that are new to it, on every page that the Poller reads.
 //
-// Its readings go from the top down to a page with nothing new and a meeting that has not changed since the last reading. So
-// it misses no meeting, whether the list is ordered by creation or by change. It compares times of the service only, so this
-// machine's clock does not matter.
+// It reads from the top until a page shows nothing new, and at least one meeting that has not changed since the last reading.
+// So it misses no meeting, whether the list is ordered by creation or by change. It compares times of the service only, so
+// this machine's clock does not matter.
 type Discovery[M any] struct {
-	p     *Poller[M]
-	news  chan news[M] // holds one
+	p *Poller[M]
+	// news holds what Next has not returned yet, in one value.
+	news chan news[M]
+	// known are the meetings that it has found.
 	known map[string]bool
-	since time.Time // a meeting created before is not new
+	// since is the earliest creation of a meeting that counts as new.
+	since time.Time
 
-	reading bool      // it wants the next page of the sweep
-	latest  time.Time // on the pages of this reading
-	old     time.Time // a meeting that has not changed since then ends a reading
+	// reading means that it wants the next page of the sweep.
+	reading bool
+	// newest is the latest time of a creation or a change on the pages of this reading.
+	newest time.Time
+	// unchanged is the time before which the last change of a meeting must lie to end a reading.
+	unchanged time.Time
 }
 
+// news is what a Discovery has found.
 type news[M any] struct {
 	found []Snapshot[M]
-	err   error // the last news
+	// err, if not nil, ends the discovery.
+	err error
 }
 
 // Discover finds meetings created at or after since.
 func (p *Poller[M]) Discover(since time.Time) *Discovery[M] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	d := &Discovery[M]{p: p, news: make(chan news[M], 1), known: make(map[string]bool), since: since, old: since.Add(-margin)}
+	d := &Discovery[M]{
+		p: p, news: make(chan news[M], 1), known: make(map[string]bool),
+		since: since, unchanged: since.Add(-margin),
+	}
 	p.discoveries = append(p.discoveries, d)
 	p.plan.began = -never // so that the next sweep begins as soon as possible
 	p.run()
@@ -80,10 +93,11 @@ func (p *Poller[M]) endDiscoveries(err error) {
 // see shows it a page of a sweep. It returns how many unfinished meetings are new to it, and whether it wants the next page.
 func (d *Discovery[M]) see(page []Snapshot[M], first, last bool) (unfinished int, more bool) {
 	if first {
-		d.reading, d.latest = true, time.Time{}
+		d.reading = true
+		d.newest = time.Time{}
 	}
 	var found []Snapshot[M]
-	unchanged := false
+	oneUnchanged := false
 	for _, s := range page {
 		if !d.known[s.ID] && !s.Created.Before(d.since) {
 			d.known[s.ID] = true
@@ -94,16 +108,22 @@ func (d *Discovery[M]) see(page []Snapshot[M], first, last bool) (unfinished int
 			}
 		}
 		changed := latest(s.Created, s.Updated)
-		unchanged = unchanged || changed.Before(d.old)
-		d.latest = latest(d.latest, changed)
+		oneUnchanged = oneUnchanged || changed.Before(d.unchanged)
+		d.newest = latest(d.newest, changed)
 	}
 	if len(found) > 0 {
 		d.publish(news[M]{found: found})
 	}
-	if d.reading && (last || unchanged && len(found) == 0) {
-		d.reading, d.old = false, latest(d.old, d.latest.Add(-margin))
+	if d.reading && (last || oneUnchanged && len(found) == 0) {
+		d.reading = false
+		d.unchanged = latest(d.unchanged, d.newest.Add(-margin))
 	}
 	return unfinished, d.reading
 }
 
-func latest(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

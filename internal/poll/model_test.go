@@ -122,6 +122,7 @@ func (m *model) endGet(failure func() *Failure) {
 	}
 	w := m.getting[0]
 	m.getting = m.getting[1:]
+	before := w.dueAt
 	m.plan.getEnded(w)
 	switch f := failure(); {
 	case f == nil:
@@ -134,6 +135,7 @@ func (m *model) endGet(failure func() *Failure) {
 		if m.plan.getFailed(w, m.now, f) {
 			m.leave(w)
 		}
+		m.demand(f.Kind != RateLimited || w.dueAt == before, w, "has lost its place after a 429")
 	}
 }
 
@@ -219,7 +221,7 @@ func (m *model) settle() {
 
 func TestPlan_KeepsItsPromisesWhateverHappens(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(30) {
+	for seed := range uint64(300) {
 		m := newModel(t, rand.New(rand.NewPCG(seed, 1)).IntN)
 		for range 3000 {
 			m.step()

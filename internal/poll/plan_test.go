@@ -67,14 +67,14 @@ func page(t *testing.T, p *plan, next string, shown ...*watch) {
 	p.pageRead(at, at, shown, 0, next, false)
 }
 
-func dueAt(_ *plan, w []*watch) any          { return w[0].dueAt }
-func sweeping(p *plan, _ []*watch) any       { return p.sweep != nil }
-func depth(p *plan, _ []*watch) any          { return p.depth }
-func pausedUntil(p *plan, _ []*watch) any    { return p.pausedUntil }
-func retryAt(p *plan, _ []*watch) any        { return p.retryAt }
-func cycleInSeconds(p *plan, _ []*watch) any { return int(p.cycle(now).Seconds()) }
-func stateOfFirst(_ *plan, w []*watch) any   { return w[0].state }
-func sweepBeginsAt(p *plan, _ []*watch) any  { return p.sweepAt(now) }
+func dueAt(_ *plan, w []*watch) any         { return w[0].dueAt }
+func sweeping(p *plan, _ []*watch) any      { return p.sweep != nil }
+func depth(p *plan, _ []*watch) any         { return p.depth }
+func pausedUntil(p *plan, _ []*watch) any   { return p.pausedUntil }
+func retryAt(p *plan, _ []*watch) any       { return p.retryAt }
+func cycleAt(p *plan, _ []*watch) any       { return p.cycle(now) }
+func stateOfFirst(_ *plan, w []*watch) any  { return w[0].state }
+func sweepBeginsAt(p *plan, _ []*watch) any { return p.sweepAt(now) }
 
 // pagesFail lets the next page fail this many times, an interval after now.
 func pagesFail(p *plan, kind Kind, times int) {
@@ -103,8 +103,16 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		{"but five minutes at most", 1, func(_ *testing.T, p *plan, w []*watch) {
 			p.got(w[0], now, 1, time.Hour)
 		}, dueAt, now + MaxAsked},
-		{"330 requests fit into a cycle", 330, nil, cycleInSeconds, 30},
-		{"twice the requests make the cycle √2 longer", 660, nil, cycleInSeconds, 42},
+		{"330 requests fit into a cycle", 330, nil, cycleAt, Interval},
+		{"four times the requests make the cycle twice as long", 4 * 330, nil, cycleAt, 2 * Interval},
+		{"the first two cycles are longer by the phase", 1, func(_ *testing.T, p *plan, _ []*watch) {
+			p.phase = time.Second
+			p.start(now - Interval)
+		}, cycleAt, Interval + time.Second},
+		{"and no others", 1, func(_ *testing.T, p *plan, _ []*watch) {
+			p.phase = time.Second
+			p.start(now - 2*(Interval+time.Second))
+		}, cycleAt, Interval},
 		{"a failed GET comes again after an interval, however often it has failed", 1, func(_ *testing.T, p *plan, w []*watch) {
 			for range 10 {
 				getFails(p, Transient, w[0])

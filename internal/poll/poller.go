@@ -39,7 +39,7 @@ type Poller[M any] struct {
 	// unsent is how many requests under way have not been sent yet.
 	unsent int
 
-	// trouble is the last 429, or the last of several failures in a row. It is nil once requests work again.
+	// trouble is the last 429, or the last failure of an outage. A good response makes it nil.
 	trouble error
 	// failing is what the log was told last.
 	failing bool
@@ -345,21 +345,26 @@ func (p *Poller[M]) endAll(err error) {
 	p.endDiscoveries(err)
 }
 
-// report keeps a failure for waits that end soon. It logs when requests begin to fail, and when they work again. Without a
-// good page nobody would find new meetings, so a discovery warns at the first failure of the list.
+// report keeps the failure of requests in general for waits that end soon. It logs when requests begin to fail, even if only
+// those about one meeting do, and when they work again. Without a good page nobody would find new meetings, so a discovery
+// warns at the first failure of the list.
 func (p *Poller[M]) report(f *Failure, meetingFails bool) {
-	plan := &p.plan
-	failing := meetingFails || plan.failures >= outage || plan.pageFailures >= outage ||
-		plan.pageFailures > 0 && plan.sweepAlways
-	switch {
-	case f == nil && !failing:
-		p.trouble = nil
-	case f != nil && (failing || f.Kind == RateLimited):
-		p.trouble = f.Err
+	var err error
+	if f != nil {
+		err = f.Err
 	}
+	plan := &p.plan
+	listFails := plan.pageFailures >= outage || plan.pageFailures > 0 && plan.sweepAlways
+	switch {
+	case f == nil:
+		p.trouble = nil
+	case plan.failures >= outage || f.Kind == RateLimited:
+		p.trouble = err
+	}
+	failing := meetingFails || listFails || plan.failures >= outage
 	if failing == (f != nil) && failing != p.failing {
 		p.failing = failing
-		p.toLog = append(p.toLog, p.trouble)
+		p.toLog = append(p.toLog, err)
 	}
 }
 

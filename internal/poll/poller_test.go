@@ -15,14 +15,16 @@ import (
 
 // scripted is a service with an empty list, whose GETs and pages fail as told.
 type scripted struct {
-	mu    sync.Mutex
-	fails func(at time.Duration) *Failure
-	list  func(cursor string) ([]Snapshot[int], string, *Failure)
-	age   time.Duration // of meetings
-	audio bool
-	began time.Time
-	gets  []time.Duration
-	pages []string // cursors
+	mu        sync.Mutex
+	fails     func(at time.Duration) *Failure
+	list      func(cursor string) ([]Snapshot[int], string, *Failure)
+	pageFails func(at time.Duration) *Failure
+	failing   map[string]*Failure // by meeting
+	age       time.Duration       // of meetings
+	audio     bool
+	began     time.Time
+	gets      []time.Duration
+	pages     []string // cursors
 }
 
 func (s *scripted) Get(_ context.Context, id string, send func() bool) (Snapshot[int], *Failure) {
@@ -38,6 +40,9 @@ func (s *scripted) Get(_ context.Context, id string, send func() bool) (Snapshot
 			return Snapshot[int]{}, f
 		}
 	}
+	if f := s.failing[id]; f != nil {
+		return Snapshot[int]{}, f
+	}
 	return Snapshot[int]{ID: id, Idle: !s.audio, Created: time.Now().Add(-s.age)}, nil
 }
 
@@ -46,6 +51,11 @@ func (s *scripted) Page(_ context.Context, cursor string, send func() bool) ([]S
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pages = append(s.pages, cursor)
+	if s.pageFails != nil {
+		if f := s.pageFails(time.Since(s.began)); f != nil {
+			return nil, "", f
+		}
+	}
 	if s.list != nil {
 		return s.list(cursor)
 	}
@@ -270,32 +280,64 @@ func TestPoller_ReportsTroubleOnce(t *testing.T) {
 	}
 }
 
-// A discovery reads the list at once, back to since, and later only down to a page with nothing new.
-func TestDiscovery_ReadsDownToWhatItKnows(t *testing.T) {
+// After an outage of everything, waits and discoveries come back within half a minute, whenever it began.
+func TestPoller_ComesBackSoonAfterAnOutage(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		s := &scripted{began: began, list: func(cursor string) ([]Snapshot[int], string, *Failure) {
-			age := time.Duration(len(cursor)+1) * time.Hour // each page is an hour older
-			created := began.Add(-age)
-			return []Snapshot[int]{{ID: age.String(), Final: true, Created: created, Updated: created}}, cursor + "x", nil
-		}}
-		p := newPoller(s)
-		for i := range 5 { // for whom the list is read at 30 s
-			defer p.Subscribe(string(rune('a'+i)), false).Cancel()
+	for _, lasts := range []time.Duration{time.Minute, 5 * time.Minute, time.Hour} {
+		for began := range 30 {
+			synctest.Test(t, func(t *testing.T) {
+				from := 90*time.Second + time.Duration(began)*time.Second
+				down := func(at time.Duration) *Failure {
+					if at < from || at >= from+lasts {
+						return nil
+					}
+					return &Failure{Err: errDown, Kind: Transient}
+				}
+				lone := &scripted{began: time.Now(), fails: down}
+				defer newPoller(lone).Subscribe("m", false).Cancel()
+				list := &scripted{began: time.Now(), pageFails: down}
+				defer newPoller(list).Discover(time.Now()).Cancel()
+				time.Sleep(from + lasts)
+				gets := len(lone.gets)
+				pages := len(list.pages)
+				time.Sleep(31 * time.Second)
+				require.Greater(t, len(lone.gets), gets, "a wait")
+				require.Greater(t, len(list.pages), pages, "a discovery")
+			})
 		}
-		time.Sleep(40 * time.Second)
-		s.mu.Lock()
-		s.pages = nil
-		s.mu.Unlock()
-		d := p.Discover(began.Add(-3*time.Hour - time.Minute))
-		defer d.Cancel()
-		time.Sleep(20 * time.Second)
-		found, err := d.Next(t.Context())
-		require.NoError(t, err)
-		require.Len(t, found, 3)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		require.Equal(t, []string{"", "x", "xx", "xxx"}, s.pages)
-	})
+	}
+}
+
+func TestSubscription_CancelReturnsTheFailureThatConcernsTheWait(t *testing.T) {
+	t.Parallel()
+	down := &Failure{Err: errDown, Kind: Transient}
+	foreign := &Failure{Err: errors.New("sign in"), Kind: Foreign}
+	limited := &Failure{Err: errLimited, Kind: RateLimited}
+	for _, c := range []struct {
+		name    string
+		failing map[string]*Failure
+		want    error // of the wait for a; others wait for b, c and d, in this order
+	}{
+		{"its own one", map[string]*Failure{"a": foreign, "b": down, "c": down, "d": down}, foreign.Err},
+		{"that of an outage", map[string]*Failure{"b": down, "c": down, "d": down}, errDown},
+		{"a 429", map[string]*Failure{"d": limited}, errLimited},
+		{"none if its polls work and others fail now and then", map[string]*Failure{"b": down, "c": down}, nil},
+		{"none if all works", nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := newPoller(&scripted{began: time.Now(), failing: c.failing})
+				waits := make(map[string]*Subscription[int])
+				for _, id := range []string{"a", "b", "c", "d"} {
+					waits[id] = p.Subscribe(id, false)
+				}
+				time.Sleep(2 * time.Second)
+				require.ErrorIs(t, waits["a"].Cancel(), c.want)
+				for _, w := range waits {
+					_ = w.Cancel()
+				}
+			})
+		})
+	}
 }

@@ -31,6 +31,7 @@ type scenario struct {
 	deeper      time.Duration // the further time that it takes for each page above it
 	lag         time.Duration // pages show what was true so long ago
 	size        int           // of a page; 0: 50
+	skew        time.Duration // each status is written by a machine whose clock is up to so much ahead or behind
 	byChange    bool          // the list is ordered by the last change
 	cursorLives time.Duration // 0: for ever
 	edge        float64       // requests a second that the service accepts; 0: all

@@ -24,8 +24,9 @@ const (
 // simulated is a meeting of the service, with what is measured about its wait, if it has one.
 type simulated struct {
 	id    string
-	place int                  // in its list, the oldest first
-	since [final + 1]time.Time // when each status began
+	place int                      // in its list, the oldest first
+	since [final + 1]time.Time     // when each status began
+	skew  [final + 1]time.Duration // of the clock that wrote each status
 
 	owner    int // the process that waits for it, or -1
 	joined   time.Time
@@ -49,7 +50,10 @@ func (m *simulated) updated(at time.Time) time.Time { return m.since[m.status(at
 
 func (m *simulated) snapshot(at time.Time) Snapshot[int] {
 	s := m.status(at)
-	return Snapshot[int]{ID: m.id, Final: s == final, Idle: s == idle, Created: m.since[idle], Updated: m.updated(at), Meeting: s}
+	return Snapshot[int]{
+		ID: m.id, Final: s == final, Idle: s == idle, Meeting: s,
+		Created: m.since[idle].Add(m.skew[idle]), Updated: m.since[s].Add(m.skew[s]),
+	}
 }
 
 // service is a simulated service. Its lists are in the order of creation, and each process has its
@@ -199,6 +203,11 @@ func (s *service) add(list int, created, change, end time.Time) *simulated {
 	m.since = [...]time.Time{created, created, change, end}
 	if s.audio > 0 {
 		m.since[working] = created.Add(s.audio)
+	}
+	if s.skew > 0 {
+		for i := range m.skew {
+			m.skew[i] = time.Duration((2*s.random.Float64() - 1) * float64(s.skew))
+		}
 	}
 	s.byID[m.id] = m
 	s.lists[list] = append(s.lists[list], m)

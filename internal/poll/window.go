@@ -86,9 +86,9 @@ func (p *plan) sweepAt(now time.Duration) time.Duration {
 	return never
 }
 
-// seek makes the sweep under way, if there is one, look for a meeting.
+// seek makes the sweep under way, if there is one, look for a meeting, unless the meeting is polled rarely.
 func (p *plan) seek(w *watch) {
-	if p.sweep != nil && w.sought != p.sweep && w.mayWait <= Interval {
+	if p.sweep != nil && w.sought != p.sweep && (w.state == expected || w.mayWait <= Interval) {
 		w.sought = p.sweep
 		p.sweep.missing++
 	}
