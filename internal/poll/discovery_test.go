@@ -1,6 +1,7 @@
 package poll
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,11 +61,13 @@ func TestDiscovery_FindsMeetingsThatTheListShowsLate(t *testing.T) {
 			}}
 			d := newPoller(s).Discover(began.Add(-30 * time.Minute))
 			defer d.Cancel()
-			first, err := d.Next(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			defer cancel()
+			first, err := d.Next(ctx)
 			require.NoError(t, err)
 			require.Len(t, first, 2)
 			time.Sleep(2 * time.Minute)
-			second, err := d.Next(t.Context())
+			second, err := d.Next(ctx)
 			require.NoError(t, err)
 			require.Len(t, second, 1)
 		})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,15 +17,19 @@ import (
 // scripted is a service with an empty list, whose GETs and pages fail as told.
 type scripted struct {
 	mu        sync.Mutex
+	began     time.Time
 	fails     func(at time.Duration) *Failure
+	failing   map[string]*Failure // by meeting
 	list      func(cursor string) ([]Snapshot[int], string, *Failure)
 	pageFails func(at time.Duration) *Failure
-	failing   map[string]*Failure // by meeting
-	age       time.Duration       // of meetings
+
+	// All meetings have the same age and, after the audio came, the same time of their last change.
+	age       time.Duration
 	audio     bool
-	began     time.Time
-	gets      []time.Duration
-	pages     []string // cursors
+	unchanged time.Duration
+
+	gets  []time.Duration
+	pages []string // cursors
 }
 
 func (s *scripted) Get(_ context.Context, id string, send func() bool) (Snapshot[int], *Failure) {
@@ -43,7 +48,11 @@ func (s *scripted) Get(_ context.Context, id string, send func() bool) (Snapshot
 	if f := s.failing[id]; f != nil {
 		return Snapshot[int]{}, f
 	}
-	return Snapshot[int]{ID: id, Idle: !s.audio, Created: time.Now().Add(-s.age)}, nil
+	shown := Snapshot[int]{ID: id, Idle: !s.audio, Created: time.Now().Add(-s.age)}
+	if s.audio {
+		shown.Updated = time.Now().Add(-s.unchanged)
+	}
+	return shown, nil
 }
 
 func (s *scripted) Page(_ context.Context, cursor string, send func() bool) ([]Snapshot[int], string, *Failure) {
@@ -149,26 +158,45 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		service *scripted
-		patient bool
+		rarely  bool
 		do      func(p *Poller[int]) // at 10 s
 		want    []int                // in seconds
 	}{
 		{name: "every thirty seconds", want: []int{0, 30, 60, 90}},
 		{name: "after a Retry-After", service: &scripted{fails: unavailable(80 * time.Second)}, want: []int{0, 80}},
 		{name: "after five minutes of a longer one", service: &scripted{fails: unavailable(time.Hour)}, want: []int{0}},
-		{name: "not early if the audio is known already", service: &scripted{audio: true}, do: func(p *Poller[int]) { p.Ask("m", true) }, want: []int{0, 30, 60, 90}},
+		{
+			name:    "not early if the audio is known already",
+			service: &scripted{audio: true},
+			do:      func(p *Poller[int]) { p.Ask("m", true) },
+			want:    []int{0, 30, 60, 90},
+		},
 		{name: "at once after an upload", do: func(p *Poller[int]) { p.Ask("m", true) }, want: []int{0, 10, 40, 70}},
 		{name: "not early to confirm a page", do: func(p *Poller[int]) { p.Ask("m", false) }, want: []int{0, 30, 60, 90}},
 		{name: "later after the user's own poll", do: func(p *Poller[int]) {
 			p.Record(Snapshot[int]{ID: "m"}, p.Sending())
 		}, want: []int{0, 40, 70}},
-		{name: "rarely without audio", service: &scripted{age: 35 * time.Minute}, patient: true, want: []int{0, 70}},
-		{name: "as often as ever with audio", service: &scripted{age: 35 * time.Minute, audio: true}, patient: true, want: []int{0, 30, 60, 90}},
-		{name: "as ever once an impatient wait joins", service: &scripted{age: 35 * time.Minute}, patient: true, do: func(p *Poller[int]) {
-			sub := p.Subscribe("m", false)
-			time.AfterFunc(90*time.Second, func() { _ = sub.Cancel() })
-		}, want: []int{0, 30, 60, 90}},
-		{name: "for an impatient wait as ever", service: &scripted{age: 35 * time.Minute}, want: []int{0, 30, 60, 90}},
+		{name: "rarely without audio, if the wait allows it", service: &scripted{age: 35 * time.Minute}, rarely: true, want: []int{0, 70}},
+		{name: "otherwise as ever", service: &scripted{age: 35 * time.Minute}, want: []int{0, 30, 60, 90}},
+		{
+			name:    "as ever once another wait joins",
+			service: &scripted{age: 35 * time.Minute}, rarely: true,
+			do: func(p *Poller[int]) {
+				sub := p.Subscribe("m", false)
+				time.AfterFunc(90*time.Second, func() { _ = sub.Cancel() })
+			},
+			want: []int{0, 30, 60, 90},
+		},
+		{
+			name:    "as ever with audio, if it changes",
+			service: &scripted{age: 9 * time.Hour, audio: true, unchanged: 5 * time.Hour}, rarely: true,
+			want: []int{0, 30, 60, 90},
+		},
+		{
+			name:    "rarely with audio, if it has not changed for six hours",
+			service: &scripted{age: 9 * time.Hour, audio: true, unchanged: 6 * time.Hour}, rarely: true,
+			want: []int{0},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -176,7 +204,7 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 				s := cmp.Or(c.service, &scripted{})
 				s.began = time.Now()
 				p := newPoller(s)
-				sub := p.Subscribe("m", c.patient)
+				sub := p.Subscribe("m", c.rarely)
 				time.Sleep(10 * time.Second)
 				if c.do != nil {
 					c.do(p)
@@ -278,6 +306,29 @@ func TestPoller_ReportsTroubleOnce(t *testing.T) {
 			require.Equal(t, c.want, reports, c.name)
 		})
 	}
+}
+
+func TestPoller_ACrowdThatBeginsTogetherNeedsOneSweep(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{began: time.Now()}
+		s.list = func(string) ([]Snapshot[int], string, *Failure) {
+			var all []Snapshot[int]
+			for i := range 40 {
+				all = append(all, Snapshot[int]{ID: strconv.Itoa(i)})
+			}
+			return all, "", nil
+		}
+		p := newPoller(s)
+		for i := range 40 {
+			defer p.Subscribe(strconv.Itoa(i), false).Cancel()
+		}
+		time.Sleep(29 * time.Second)
+		require.Len(t, s.pages, 1)
+		require.Less(t, len(s.gets), 10, "the page has shown the others")
+		time.Sleep(30 * time.Second)
+		require.Len(t, s.pages, 2)
+	})
 }
 
 // After an outage of everything, waits and discoveries come back within half a minute, whenever it began.
