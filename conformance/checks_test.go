@@ -54,10 +54,13 @@ func (r *run) rejects(status int, code string, requests ...string) {
 func life(r *run) {
 	m := r.create(`,"time":"09:30","visibility":"private","project_id":null,"shared_with":null,"participant_ids":[]`)
 	path := " /v1/meetings/" + m.text("id")
-	r.that(m.text("status") == "created" && m.text("duration_seconds") == "" && m.text("visibility") == "private", "a new meeting is %s", m.raw)
-	r.that(m.text("title") == "Conformance" && m.text("date") == "2026-03-02" && m.text("time") == "09:30", "what was sent is not what is there: %s", m.raw)
+	r.that(m.text("status") == "created" && m.text("duration_seconds") == "" && m.text("visibility") == "private",
+		"a new meeting is %s", m.raw)
+	r.that(m.text("title") == "Conformance" && m.text("date") == "2026-03-02" && m.text("time") == "09:30",
+		"what was sent is not what is there: %s", m.raw)
 	got := r.send("GET" + path)
-	r.that(got.is(200, "Meeting") && got.text("title") == m.text("title"), "created and read differ: %s and %s", m.raw, got.raw)
+	r.that(got.is(200, "Meeting") && got.text("title") == m.text("title"),
+		"created and read differ: %s and %s", m.raw, got.raw)
 	deleted := r.send("DELETE" + path)
 	if !r.that(deleted.status == 204 && len(deleted.raw) == 0, "DELETE: %d %s", deleted.status, deleted.raw) {
 		r.stuck = "a meeting could not be deleted, so no other is created"
@@ -70,32 +73,40 @@ func externalIDs(r *run) {
 	ref := fresh()
 	m := r.create(`,"external_id":"` + ref + `"`)
 	again := r.send(`POST /v1/meetings {"title":"Another","date":"2026-03-03","external_id":"` + ref + `"}`)
-	r.assuming().that(again.is(200, "Meeting") && string(again.raw) == string(m.raw), "a repeated create does not return the meeting unchanged: %d %s", again.status, again.raw)
+	r.assuming().that(again.is(200, "Meeting") && string(again.raw) == string(m.raw),
+		"a repeated create does not return the meeting unchanged: %d %s", again.status, again.raw)
 	found := r.send("GET /v1/meetings?external_id=" + url.QueryEscape(ref))
 	list := found.list("meetings")
-	r.that(found.is(200, "meetings:Meeting") && len(list) == 1 && text(list[0], "id") == m.text("id") && found.text("next_cursor") == "", "the meeting is not found alone: %s", found.raw)
+	r.that(found.is(200, "meetings:Meeting") && len(list) == 1 && text(list[0], "id") == m.text("id") &&
+		found.text("next_cursor") == "", "the meeting is not found alone: %s", found.raw)
 }
 
 func rejectedCreates(r *run) {
 	r.create("") // skips the check if nothing can be deleted
 	const create = `POST /v1/meetings {"date":"2026-03-02"`
 	long := strings.Repeat("é", 301)
-	r.rejects(400, "INVALID_REQUEST", create+`}`, create+`,"title":""}`, create+`,"title":"`+long+`"}`, create+`,"title":"x","visibility":"public"}`)
+	r.rejects(400, "INVALID_REQUEST", create+`}`, create+`,"title":""}`, create+`,"title":"`+long+`"}`,
+		create+`,"title":"x","visibility":"public"}`)
 	r.rejects(400, "INVALID_DATE", `POST /v1/meetings {"title":"x","date":"2026-02-30"}`)
 	r.rejects(400, "INVALID_TIME", create+`,"title":"x","time":"24:00"}`, create+`,"title":"x","time":"9:00"}`)
-	r.rejects(400, "INVALID_EXTERNAL_ID", create+`,"title":"x","external_id":""}`, create+`,"title":"x","external_id":"`+long[:2*129]+`"}`)
+	r.rejects(400, "INVALID_EXTERNAL_ID", create+`,"title":"x","external_id":""}`,
+		create+`,"title":"x","external_id":"`+long[:2*129]+`"}`)
 	shared := r.send(create + `,"title":"x","visibility":"shared","shared_with":["emp_nobody"]}`)
 	shared.rejects(400, "INVALID_SHARED_WITH")
-	r.that(shared.text("error.details.invalid") == "[emp_nobody]", "details.invalid is %s", shared.text("error.details.invalid"))
-	r.assuming().rejects(404, "NOT_FOUND", create+`,"title":"x","participant_ids":["emp_nobody"]}`, create+`,"title":"x","project_id":"prj_none"}`)
+	r.that(shared.text("error.details.invalid") == "[emp_nobody]",
+		"details.invalid is %s", shared.text("error.details.invalid"))
+	r.assuming().rejects(404, "NOT_FOUND", create+`,"title":"x","participant_ids":["emp_nobody"]}`,
+		create+`,"title":"x","project_id":"prj_none"}`)
 }
 
 func changes(r *run) {
 	patch := "PATCH /v1/meetings/" + r.create(`,"time":"09:30"`).text("id")
 	m := r.send(patch + ` {"title":"Renamed"}`)
-	r.that(m.is(200, "Meeting") && m.text("title") == "Renamed" && m.text("date") == "2026-03-02" && m.text("time") == "09:30", "a new title gives %s", m.raw)
+	r.that(m.is(200, "Meeting") && m.text("title") == "Renamed" && m.text("date") == "2026-03-02" &&
+		m.text("time") == "09:30", "a new title gives %s", m.raw)
 	m = r.send(patch + ` {"time":"","project_id":"","date":"2026-04-01"}`)
-	r.that(m.is(200, "Meeting") && m.text("title") == "Renamed" && m.text("date") == "2026-04-01" && m.text("time") == "", "a new date without a time gives %s", m.raw)
+	r.that(m.is(200, "Meeting") && m.text("title") == "Renamed" && m.text("date") == "2026-04-01" &&
+		m.text("time") == "", "a new date without a time gives %s", m.raw)
 	r.rejects(400, "INVALID_REQUEST", patch+` {"title":""}`)
 	r.rejects(400, "INVALID_DATE", patch+` {"date":"2026-02-30"}`)
 	r.rejects(400, "INVALID_TIME", patch+` {"time":"9:00"}`)
@@ -107,10 +118,12 @@ func participants(r *run) {
 	if list.is(200, "members:Member") && len(list.list("members")) > 0 {
 		id := text(list.list("members")[0], "id")
 		set := r.send(put + ` {"participant_ids":["` + id + `"]}`)
-		r.that(set.is(200, "Meeting") && set.text("participant_ids") == "["+id+"]", "participants are %s", set.text("participant_ids"))
+		r.that(set.is(200, "Meeting") && set.text("participant_ids") == "["+id+"]",
+			"participants are %s", set.text("participant_ids"))
 	}
 	none := r.send(put + ` {"participant_ids":[]}`)
-	r.that(none.is(200, "Meeting") && len(none.list("participant_ids")) == 0, "an empty list does not clear: %s", none.raw)
+	r.that(none.is(200, "Meeting") && len(none.list("participant_ids")) == 0,
+		"an empty list does not clear: %s", none.raw)
 	r.rejects(400, "INVALID_REQUEST", put+` {}`)
 }
 
@@ -119,9 +132,11 @@ func uploadURLs(r *run) {
 	r.rejects(409, "MINUTES_NOT_READY", "GET "+path+"/minutes")
 	r.assuming().rejects(409, "TRANSCRIPT_NOT_READY", "GET "+path+"/transcript")
 	target := r.send("POST " + path + `/upload-url {"content_type":"audio/wav"}`)
-	r.that(target.is(200, "upload_url:text expires_in:int") && target.number("expires_in") > 0, "expires_in is %s", target.text("expires_in"))
+	r.that(target.is(200, "upload_url:text expires_in:int") && target.number("expires_in") > 0,
+		"expires_in is %s", target.text("expires_in"))
 	rejected := r.put(target.text("upload_url"), "audio/mpeg", []byte("not what was signed"))
-	r.that(rejected.status/100 == 4 && rejected.storageCode() != "", "storage accepts another Content-Type: %d", rejected.status)
+	r.that(rejected.status/100 == 4 && rejected.storageCode() != "",
+		"storage accepts another Content-Type: %d", rejected.status)
 	after := r.send("GET " + path)
 	r.that(after.text("status") == "created", "a rejected upload leaves the meeting %s", after.text("status"))
 }
@@ -141,7 +156,8 @@ func fromRecordingToMinutes(r *run) {
 	sent := r.put(target.text("upload_url"), r.contentType, r.audio)
 	r.that(sent.status/100 == 2, "storage rejects the recording: %d %.300s", sent.status, sent.raw)
 	again := r.put(target.text("upload_url"), r.contentType, r.audio)
-	r.assuming().that(again.status == 403 && again.storageCode() == "AccessDenied", "a second use of the URL: %d", again.status)
+	r.assuming().that(again.status == 403 && again.storageCode() == "AccessDenied",
+		"a second use of the URL: %d", again.status)
 	end := r.await(path)
 	r.rejects(409, "PARTICIPANTS_LOCKED", "PUT "+path+`/participants {"participant_ids":[]}`)
 	if r.that(end.text("status") == "minutes_ready", "the meeting ends as %s", end.text("status")) {
@@ -152,7 +168,8 @@ func fromRecordingToMinutes(r *run) {
 	r.send("PATCH "+path+` {"title":"Renamed"}`).is(200, "Meeting")
 	r.send("PATCH "+path+` {"time":"10:00"}`).is(200, "Meeting")
 	after := r.assuming().send("GET /v1/usage")
-	r.assuming().that(before.number("credits_remaining")-after.number("credits_remaining") == 1, "a new title and a new time took usage from %s to %s", before.raw, after.raw)
+	r.assuming().that(before.number("credits_remaining")-after.number("credits_remaining") == 1,
+		"a new title and a new time took usage from %s to %s", before.raw, after.raw)
 }
 
 // await polls a meeting until its status is final. It moves the fake on instead.
@@ -165,7 +182,8 @@ func (r *run) await(path string) *response {
 			return m
 		}
 		r.that(now >= seen, "the meeting went back from %s to %s", order[seen], order[now])
-		if seen = now; r.fake != nil {
+		seen = now
+		if r.fake != nil {
 			r.fake.Advance(m.text("id"), "")
 		} else {
 			time.Sleep(30 * time.Second) // as the API reference asks
@@ -177,16 +195,19 @@ func (r *run) minutesOf(m map[string]any) {
 	path := "GET /v1/meetings/" + text(m, "id")
 	for query, format := range map[string]string{"": "html", "?format=html": "html", "?format=markdown": "markdown"} {
 		got := r.send(path + "/minutes" + query)
-		r.that(got.is(200, "format:text template_id:text content:text") && got.text("format") == format && got.text("template_id") == text(m, "template_id"), "%s: format %s", got.what, got.text("format"))
+		r.that(got.is(200, "format:text template_id:text content:text") && got.text("format") == format &&
+			got.text("template_id") == text(m, "template_id"), "%s: format %s", got.what, got.text("format"))
 	}
 	r.rejects(400, "INVALID_REQUEST", path+"/minutes?format=pdf")
 	transcript := r.assuming().send(path + "/transcript")
-	r.assuming().that(transcript.is(200, "transcript:text") && regexp.MustCompile(`spk_\d`).MatchString(transcript.text("transcript")), "the transcript has no labels")
+	r.assuming().that(transcript.is(200, "transcript:text") &&
+		regexp.MustCompile(`spk_\d`).MatchString(transcript.text("transcript")), "the transcript has no labels")
 }
 
 func keys(r *run) {
 	for _, value := range []string{"", "Basic " + r.key, r.key, "Bearer ", "Bearer no-such-key"} {
-		r.send("GET /v1/meetings", func(req *http.Request) { req.Header.Set("Authorization", value) }).rejects(401, "UNAUTHENTICATED")
+		r.send("GET /v1/meetings", func(req *http.Request) { req.Header.Set("Authorization", value) }).rejects(401,
+			"UNAUTHENTICATED")
 	}
 }
 
@@ -196,7 +217,8 @@ func listParameters(r *run) {
 	r.rejects(400, "INVALID_CURSOR", list+"cursor=nonsense")
 	r.rejects(400, "INVALID_DATE", list+"date_from=2026-02-30", list+"date_to=2026-1-1")
 	r.rejects(400, "INVALID_DATE_RANGE", list+"date_from=2026-03-02&date_to=2026-03-01")
-	r.rejects(400, "INVALID_REQUEST", list+"external_id=x&date_from=2026-03-01", list+"external_id=x&date_to=2026-03-01")
+	r.rejects(400, "INVALID_REQUEST", list+"external_id=x&date_from=2026-03-01",
+		list+"external_id=x&date_to=2026-03-01")
 	r.send(list+"limit=50&date_from=2026-03-02&date_to=2026-03-02").is(200, "meetings:Meeting")
 }
 
@@ -205,7 +227,8 @@ func (r *run) pages(limit, n int) (all []any) {
 	cursor := ""
 	for range n {
 		page := r.send(fmt.Sprintf("GET /v1/meetings?limit=%d%s", limit, cursor))
-		r.that(page.is(200, "meetings:Meeting") && len(page.list("meetings")) <= limit, "%d meetings on a page of %d", len(page.list("meetings")), limit)
+		r.that(page.is(200, "meetings:Meeting") && len(page.list("meetings")) <= limit,
+			"%d meetings on a page of %d", len(page.list("meetings")), limit)
 		all = append(all, page.list("meetings")...)
 		if page.text("next_cursor") == "" {
 			break
@@ -216,11 +239,13 @@ func (r *run) pages(limit, n int) (all []any) {
 }
 
 func pages(r *run) {
-	seen, last := map[string]bool{}, math.Inf(1)
+	seen := map[string]bool{}
+	last := math.Inf(1)
 	for _, m := range r.pages(2, 5) {
 		r.that(!seen[text(m, "id")], "%s is there twice", text(m, "id"))
 		r.that(number(m, "created_at") <= last, "%s is newer than the meeting before it", text(m, "id"))
-		seen[text(m, "id")], last = true, number(m, "created_at")
+		seen[text(m, "id")] = true
+		last = number(m, "created_at")
 	}
 	r.that(len(r.send("GET /v1/meetings").list("meetings")) <= 25, "the default limit is over 25")
 }
@@ -241,7 +266,8 @@ func meeting(r *run) {
 	got := r.send("GET /v1/meetings/" + text(m, "id"))
 	r.that(got.is(200, "Meeting") && got.text("id") == text(m, "id"), "another meeting is returned")
 	cache := got.header.Get("Cache-Control")
-	r.that(regexp.MustCompile(`max-age=([3-9]\d|\d{3,})`).MatchString(cache), "Cache-Control %q does not ask for thirty seconds", cache)
+	r.that(regexp.MustCompile(`max-age=([3-9]\d|\d{3,})`).MatchString(cache),
+		"Cache-Control %q does not ask for thirty seconds", cache)
 	date := text(m, "date")
 	page := r.send("GET /v1/meetings?limit=50&date_from=" + date + "&date_to=" + date)
 	r.that(page.is(200, "meetings:Meeting") && len(page.list("meetings")) > 0, "no meeting on the date of one")
@@ -254,7 +280,8 @@ func noMeeting(r *run) {
 	r.rejects(404, "NOT_FOUND", "GET "+nobody, "GET "+nobody+"/minutes")
 	r.assuming().rejects(404, "NOT_FOUND", "GET "+nobody+"/transcript")
 	if r.forbids(writing) == "" {
-		r.rejects(404, "NOT_FOUND", "DELETE "+nobody, "PATCH "+nobody+` {"title":"x"}`, "PUT "+nobody+`/participants {"participant_ids":[]}`)
+		r.rejects(404, "NOT_FOUND", "DELETE "+nobody, "PATCH "+nobody+` {"title":"x"}`,
+			"PUT "+nobody+`/participants {"participant_ids":[]}`)
 	}
 }
 
@@ -267,8 +294,10 @@ func organisation(r *run) {
 	templates.is(200, "templates:Template")
 	r.that(strings.Count(string(templates.raw), `"is_default":true`) <= 1, "several templates are the default")
 	v := r.assuming().send("GET /v1/vocabulary")
-	terms, entries := v.list("terms"), v.list("entries")
-	r.that(v.is(200, "Vocabulary") && len(terms) == len(entries) && float64(len(terms)) <= v.number("max_terms"), "%d terms and %d entries", len(terms), len(entries))
+	terms := v.list("terms")
+	entries := v.list("entries")
+	r.that(v.is(200, "Vocabulary") && len(terms) == len(entries) && float64(len(terms)) <= v.number("max_terms"),
+		"%d terms and %d entries", len(terms), len(entries))
 	for i := range min(len(terms), len(entries)) {
 		r.that(terms[i] == text(entries[i], "term"), "term %d is not entry %d", i, i)
 	}
