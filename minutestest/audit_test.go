@@ -36,18 +36,19 @@ func TestViolation_FailsTheTest(t *testing.T) {
 			url := c.uploadURL(t, id)
 
 			// It sends its key to storage.
-			c.call("PUT", url, "audio", withHeader("Content-Type", audioType), withHeader("Authorization", "Bearer "+c.key))
+			c.send("PUT", url, "audio", withHeader("Content-Type", audioType),
+				withHeader("Authorization", "Bearer "+c.key))
 			// It repeats a POST after a lost response.
 			s.Inject(minutestest.Match{Operation: "projects.create"}, minutestest.LoseResponse())
 			for range 2 {
-				c.call("POST", "/v1/projects", `{"name":"Twice"}`)
+				c.send("POST", "/v1/projects", `{"name":"Twice"}`)
 			}
 			// It uploads without a poll.
 			for range 3 {
-				c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
+				c.send("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
 			}
 			// It sends a form.
-			c.call("POST", "/v1/projects", "name=Form", withHeader("Content-Type", "application/x-www-form-urlencoded"))
+			c.send("POST", "/v1/projects", "name=Form", withHeader("Content-Type", "application/x-www-form-urlencoded"))
 			// It polls every second.
 			time.Sleep(time.Minute)
 			for range 3 {
@@ -63,10 +64,13 @@ func TestViolation_FailsTheTest(t *testing.T) {
 		})
 		for i, want := range []string{
 			"violation (credential): an Authorization header was sent to storage",
-			"violation (repeat): POST /v1/projects was sent again with the same body, though the first may have taken effect, by int_ci (request 5)",
+			"violation (repeat): POST /v1/projects was sent again with the same body, though the first may have " +
+				"taken effect, by int_ci (request 5)",
 			"violation (upload_url): asked for an upload URL again for meeting mtg_",
-			`violation (content_type): the body of POST /v1/projects was sent with Content-Type "application/x-www-form-urlencoded" and Content-Encoding "", by int_ci (request 9): send JSON`,
-			`("Badly treated") was polled again after 1s instead of 30s, and was transcribing both times, by int_ci (request 11): wait that long between two polls of a meeting (2 times)`,
+			`violation (content_type): the body of POST /v1/projects was sent with Content-Type ` +
+				`"application/x-www-form-urlencoded" and Content-Encoding "", by int_ci (request 9): send JSON`,
+			`("Badly treated") was polled again after 1s instead of 30s, and was transcribing both times, by ` +
+				`int_ci (request 11): wait that long between two polls of a meeting (2 times)`,
 			"violation (open_body): the response to GET /v1/usage was neither read to its end nor closed",
 		} {
 			if assert.Greater(t, len(failures), i) {
@@ -82,7 +86,8 @@ func TestViolation_FailsTheTest(t *testing.T) {
 // not believe the service asks again and again.
 func TestAudit_BlamesTheThirdUploadURL(t *testing.T) {
 	t.Parallel()
-	for _, state := range []minutes.Status{minutes.StatusTranscribing, minutes.StatusMinutesReady, minutes.StatusMinutesFailed} {
+	for _, state := range []minutes.Status{minutes.StatusTranscribing, minutes.StatusMinutesReady,
+		minutes.StatusMinutesFailed} {
 		t.Run(string(state), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -97,8 +102,9 @@ func TestAudit_BlamesTheThirdUploadURL(t *testing.T) {
 				for _, asked := range []struct {
 					by   *caller
 					want int
-				}{{c, 0}, {other, 0}, {&caller{c.client, c.base, "key_ada"}, 0}, {c, 0}, {other, 0}, {c, 1}, {other, 2}} {
-					asked.by.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
+				}{{c, 0}, {other, 0}, {&caller{c.client, c.base, "key_ada"}, 0}, {c, 0}, {other, 0}, {c, 1},
+					{other, 2}} {
+					asked.by.send("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
 					assert.Len(t, s.Violations(), asked.want)
 				}
 			})
@@ -111,12 +117,14 @@ func TestAudit_AllowsUploadURLWhileTheAudioIsNotShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := minutestest.NewServer(t)
-		s.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.ShowStatus(minutes.StatusCreated)).During(0, time.Hour)
+		s.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet},
+			minutestest.ShowStatus(minutes.StatusCreated)).During(0, time.Hour)
 		c := callerOf(s)
 		id := c.upload(t, "Late", "audio")
 		for range 5 {
 			assert.Equal(t, minutes.StatusCreated, c.status(t, id))
-			assert.Equal(t, "BAD_REQUEST", c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`).code())
+			assert.Equal(t, "BAD_REQUEST",
+				c.send("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`).code())
 		}
 	})
 }
@@ -139,8 +147,9 @@ func TestAudit_BlamesBodiesNotSentAsJSON(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := unjudged(t)
-			callerOf(s).call("POST", "/v1/projects", `{"name":"x"}`, withHeader("Content-Type", c.contentType), withHeader("Content-Encoding", c.encoding))
-			callerOf(s).call("GET", "/v1/projects", "", withHeader("Content-Type", "text/plain"))
+			callerOf(s).send("POST", "/v1/projects", `{"name":"x"}`, withHeader("Content-Type", c.contentType),
+				withHeader("Content-Encoding", c.encoding))
+			callerOf(s).send("GET", "/v1/projects", "", withHeader("Content-Type", "text/plain"))
 			require.Len(t, s.Violations(), c.want)
 			for _, v := range s.Violations() {
 				assert.Equal(t, minutestest.ViolationContentType, v.Kind)
@@ -188,25 +197,26 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 		}, 1},
 		"minutes that are not ready": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			for range 2 {
-				c.call("GET", "/v1/meetings/"+id+"/minutes?format=html", "")
+				c.send("GET", "/v1/meetings/"+id+"/minutes?format=html", "")
 				time.Sleep(minutestest.MinPollInterval)
 			}
-			c.call("GET", "/v1/meetings/"+id+"/minutes", "")
-			c.call("GET", "/v1/meetings/"+id+"/minutes", "")
-			want := `minutes of meeting ` + id + ` ("Polled") was sent again after 0s instead of 30s, and got MINUTES_NOT_READY both times`
+			c.send("GET", "/v1/meetings/"+id+"/minutes", "")
+			c.send("GET", "/v1/meetings/"+id+"/minutes", "")
+			want := `minutes of meeting ` + id + ` ("Polled") was sent again after 0s instead of 30s, and ` +
+				`got MINUTES_NOT_READY both times`
 			assert.Contains(t, s.Violations()[0].Text, want)
 		}, 1},
 		"a transcript that is not ready": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
-			c.call("GET", "/v1/meetings/"+id+"/transcript", "")
+			c.send("GET", "/v1/meetings/"+id+"/transcript", "")
 			c.status(t, id)
 			time.Sleep(time.Second)
-			c.call("GET", "/v1/meetings/"+id+"/transcript", "")
+			c.send("GET", "/v1/meetings/"+id+"/transcript", "")
 		}, 1},
 		"minutes that become ready": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
-			c.call("GET", "/v1/meetings/"+id+"/minutes?format=html", "")
+			c.send("GET", "/v1/meetings/"+id+"/minutes?format=html", "")
 			s.Advance(id, minutes.StatusMinutesReady)
-			c.call("GET", "/v1/meetings/"+id+"/minutes?format=html", "")
-			c.call("GET", "/v1/meetings/"+id+"/minutes?format=html", "")
+			c.send("GET", "/v1/meetings/"+id+"/minutes?format=html", "")
+			c.send("GET", "/v1/meetings/"+id+"/minutes?format=html", "")
 		}, 0},
 		"two keys": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			c.status(t, id)
@@ -243,7 +253,7 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 			id := c.create(t, "Empty")
 			url := c.uploadURL(t, id)
 			c.status(t, id)
-			c.call("PUT", url, "audio", withHeader("Content-Type", "wrong/type"))
+			c.send("PUT", url, "audio", withHeader("Content-Type", "wrong/type"))
 			c.status(t, id)
 		}, 0},
 		"another program's upload URL in between": {func(t *testing.T, s *minutestest.Server, c *caller, _ string) {
@@ -256,7 +266,7 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 		}, 0},
 		"a change in between": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			c.status(t, id)
-			c.call("PATCH", "/v1/meetings/"+id, `{"title":"Changed"}`)
+			c.send("PATCH", "/v1/meetings/"+id, `{"title":"Changed"}`)
 			c.status(t, id)
 		}, 1},
 		"status in the response of a create": {func(t *testing.T, s *minutestest.Server, c *caller, _ string) {
@@ -264,20 +274,21 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 		}, 0},
 		"a listing in between is no excuse": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			c.status(t, id)
-			c.call("GET", "/v1/meetings", "")
+			c.send("GET", "/v1/meetings", "")
 			c.status(t, id)
 		}, 1},
 		"a rejected poll": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
-			s.Inject(minutestest.Match{Operation: "meetings.get", MeetingID: id}, minutestest.RateLimit(""), minutestest.BadGateway(), minutestest.LoseResponse(), minutestest.Truncate(9))
+			s.Inject(minutestest.Match{Operation: "meetings.get", MeetingID: id}, minutestest.RateLimit(""),
+				minutestest.BadGateway(), minutestest.LoseResponse(), minutestest.Truncate(9))
 			for range 4 {
-				c.call("GET", "/v1/meetings/"+id, "")
+				c.send("GET", "/v1/meetings/"+id, "")
 			}
 			c.status(t, id)
 		}, 0},
 		"once for each worker": {func(t *testing.T, s *minutestest.Server, c *caller, _ string) {
 			const body = `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`
-			id := c.call("POST", "/v1/meetings", body).field("id")
-			c.call("POST", "/v1/meetings", body)
+			id := c.send("POST", "/v1/meetings", body).field("id")
+			c.send("POST", "/v1/meetings", body)
 			for range 3 {
 				c.status(t, id)
 				c.status(t, id)
@@ -286,13 +297,14 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 		}, 0},
 		"once more than there are workers": {func(t *testing.T, s *minutestest.Server, c *caller, _ string) {
 			const body = `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`
-			id := c.call("POST", "/v1/meetings", body).field("id")
-			c.call("POST", "/v1/meetings", body)
+			id := c.send("POST", "/v1/meetings", body).field("id")
+			c.send("POST", "/v1/meetings", body)
 			for range 3 {
 				c.status(t, id)
 				time.Sleep(time.Second)
 			}
-			assert.Contains(t, s.Violations()[0].Text, "was polled 3 times in 2s, and was created; 2 workers may poll it 2 times in 30s")
+			assert.Contains(t, s.Violations()[0].Text,
+				"was polled 3 times in 2s, and was created; 2 workers may poll it 2 times in 30s")
 		}, 1},
 		"every second": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			for range 1 + 1000 + 5 {
@@ -328,25 +340,44 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 		fault                  minutestest.Fault
 		want                   int
 	}{
-		"create after a loss":               {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.LoseResponse(), 1},
-		"create after a reset":              {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.Reset(), 1},
-		"create after a truncated response": {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.Truncate(5), 1},
-		"create after 500":                  {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.Refuse(minutes.ErrInternal), 1},
-		"create after 502":                  {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.BadGateway(), 1},
-		"create after 429":                  {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.RateLimit("1"), 0},
-		"create after 409":                  {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.Refuse(minutes.ErrExternalIDTaken), 0},
-		"create after success":              {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.Delay(1), 0},
-		"create with an external id":        {"meetings.create", "POST", "/v1/meetings", `{"title":"Twice","date":"2026-11-21","external_id":"x"}`, minutestest.BadGateway(), 0},
-		"create with one, after its effect": {"meetings.create", "POST", "/v1/meetings", `{"title":"Twice","date":"2026-11-21","external_id":"x"}`, minutestest.LoseResponse(), 0},
-		"member":                            {"members.create", "POST", "/v1/employees", `{"name":"Twice"}`, minutestest.LoseResponse(), 1},
-		"member with an email":              {"members.create", "POST", "/v1/employees", `{"name":"Twice","email":"t@acme.example"}`, minutestest.LoseResponse(), 0},
-		"project":                           {"projects.create", "POST", "/v1/projects", `{"name":"Twice"}`, minutestest.LoseResponse(), 1},
-		"term":                              {"vocabulary.add", "POST", "/v1/vocabulary/terms", `{"term":"Twice"}`, minutestest.LoseResponse(), 0},
-		"update":                            {"meetings.update", "PATCH", "/v1/meetings/{id}", `{"title":"Twice"}`, minutestest.LoseResponse(), 0},
-		"upload URL":                        {"meetings.upload_url", "POST", "/v1/meetings/{id}/upload-url", `{"content_type":"audio/ogg"}`, minutestest.LoseResponse(), 0},
-		"participants":                      {"meetings.set_participants", "PUT", "/v1/meetings/{id}/participants", `{"participant_ids":[]}`, minutestest.LoseResponse(), 0},
-		"vocabulary":                        {"vocabulary.replace", "PUT", "/v1/vocabulary", `{"terms":[]}`, minutestest.LoseResponse(), 0},
-		"deletion":                          {"meetings.delete", "DELETE", "/v1/meetings/{id}", "", minutestest.LoseResponse(), 0},
+		"create after a loss": {"meetings.create", "POST", "/v1/meetings", meeting,
+			minutestest.LoseResponse(), 1},
+		"create after a reset": {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.Reset(),
+			1},
+		"create after a truncated response": {"meetings.create", "POST", "/v1/meetings", meeting,
+			minutestest.Truncate(5), 1},
+		"create after 500": {"meetings.create", "POST", "/v1/meetings", meeting,
+			minutestest.Refuse(minutes.ErrInternal), 1},
+		"create after 502": {"meetings.create", "POST", "/v1/meetings", meeting,
+			minutestest.BadGateway(), 1},
+		"create after 429": {"meetings.create", "POST", "/v1/meetings", meeting,
+			minutestest.RateLimit("1"), 0},
+		"create after 409": {"meetings.create", "POST", "/v1/meetings", meeting,
+			minutestest.Refuse(minutes.ErrExternalIDTaken), 0},
+		"create after success": {"meetings.create", "POST", "/v1/meetings", meeting, minutestest.Delay(1),
+			0},
+		"create with an external id": {"meetings.create", "POST", "/v1/meetings",
+			`{"title":"Twice","date":"2026-11-21","external_id":"x"}`, minutestest.BadGateway(), 0},
+		"create with one, after its effect": {"meetings.create", "POST", "/v1/meetings",
+			`{"title":"Twice","date":"2026-11-21","external_id":"x"}`, minutestest.LoseResponse(), 0},
+		"member": {"members.create", "POST", "/v1/employees", `{"name":"Twice"}`,
+			minutestest.LoseResponse(), 1},
+		"member with an email": {"members.create", "POST", "/v1/employees",
+			`{"name":"Twice","email":"t@acme.example"}`, minutestest.LoseResponse(), 0},
+		"project": {"projects.create", "POST", "/v1/projects", `{"name":"Twice"}`,
+			minutestest.LoseResponse(), 1},
+		"term": {"vocabulary.add", "POST", "/v1/vocabulary/terms", `{"term":"Twice"}`,
+			minutestest.LoseResponse(), 0},
+		"update": {"meetings.update", "PATCH", "/v1/meetings/{id}", `{"title":"Twice"}`,
+			minutestest.LoseResponse(), 0},
+		"upload URL": {"meetings.upload_url", "POST", "/v1/meetings/{id}/upload-url",
+			`{"content_type":"audio/ogg"}`, minutestest.LoseResponse(), 0},
+		"participants": {"meetings.set_participants", "PUT", "/v1/meetings/{id}/participants",
+			`{"participant_ids":[]}`, minutestest.LoseResponse(), 0},
+		"vocabulary": {"vocabulary.replace", "PUT", "/v1/vocabulary", `{"terms":[]}`,
+			minutestest.LoseResponse(), 0},
+		"deletion": {"meetings.delete", "DELETE", "/v1/meetings/{id}", "",
+			minutestest.LoseResponse(), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -354,13 +385,13 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 			caller := callerOf(s)
 			path := strings.ReplaceAll(c.path, "{id}", caller.create(t, "There"))
 			s.Inject(minutestest.Match{Operation: minutes.Operation(c.op)}, c.fault)
-			caller.call(c.method, path, c.body)
+			caller.send(c.method, path, c.body)
 			if c.body != "" {
-				caller.call(c.method, path, strings.Replace(c.body, "Twice", "Another", 1)+" ")
+				caller.send(c.method, path, strings.Replace(c.body, "Twice", "Another", 1)+" ")
 			}
 			assert.Empty(t, s.Violations(), "another body is no repeat")
 			for range 2 {
-				caller.call(c.method, path, c.body)
+				caller.send(c.method, path, c.body)
 			}
 			assert.Len(t, s.Violations(), c.want, "the second got its response, so the third is no repeat")
 		})
@@ -379,20 +410,20 @@ func TestAudit_AllowsRepeatAfterListing(t *testing.T) {
 			list func(s *minutestest.Server, c *caller)
 			want int
 		}{
-			"listed":        {func(_ *minutestest.Server, c *caller) { c.call("GET", path+"?limit=1", "") }, 0},
+			"listed":        {func(_ *minutestest.Server, c *caller) { c.send("GET", path+"?limit=1", "") }, 0},
 			"not listed":    {func(*minutestest.Server, *caller) {}, 1},
-			"others listed": {func(_ *minutestest.Server, c *caller) { c.call("GET", "/v1/templates", "") }, 1},
+			"others listed": {func(_ *minutestest.Server, c *caller) { c.send("GET", "/v1/templates", "") }, 1},
 			"listed by another": {func(s *minutestest.Server, c *caller) {
-				(&caller{s.NewHTTPClient(), c.base, c.key}).call("GET", path, "")
+				(&caller{s.NewHTTPClient(), c.base, c.key}).send("GET", path, "")
 			}, 1},
-			"HEAD": {func(_ *minutestest.Server, c *caller) { c.call("HEAD", path, "") }, 1},
+			"HEAD": {func(_ *minutestest.Server, c *caller) { c.send("HEAD", path, "") }, 1},
 			"listing lost": {func(s *minutestest.Server, c *caller) {
 				s.Inject(minutestest.Match{Path: path}, minutestest.LoseResponse())
-				c.call("GET", path, "")
+				c.send("GET", path, "")
 			}, 1},
 			"listing rejected": {func(s *minutestest.Server, c *caller) {
 				s.Inject(minutestest.Match{Path: path}, minutestest.Refuse(minutes.ErrInternal))
-				c.call("GET", path, "")
+				c.send("GET", path, "")
 			}, 1},
 		} {
 			t.Run(path+" "+name, func(t *testing.T) {
@@ -400,9 +431,9 @@ func TestAudit_AllowsRepeatAfterListing(t *testing.T) {
 				s := minutestest.New()
 				s.Inject(minutestest.Match{Path: path}, minutestest.LoseResponse())
 				caller := callerOf(s)
-				caller.call("POST", path, body)
+				caller.send("POST", path, body)
 				c.list(s, caller)
-				caller.call("POST", path, body)
+				caller.send("POST", path, body)
 				assert.Len(t, s.Violations(), c.want)
 			})
 		}
@@ -418,10 +449,10 @@ func TestAudit_BlamesRepeatAfterClientTimeout(t *testing.T) {
 		s.Inject(minutestest.Match{}, minutestest.Delay(time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		a := c.call("POST", "/v1/projects", `{"name":"Twice"}`, func(r *http.Request) { *r = *r.WithContext(ctx) })
+		a := c.send("POST", "/v1/projects", `{"name":"Twice"}`, func(r *http.Request) { *r = *r.WithContext(ctx) })
 		require.ErrorIs(t, a.err, context.DeadlineExceeded)
 		synctest.Wait() // the Server notices it a moment later
-		require.NoError(t, c.call("POST", "/v1/projects", `{"name":"Twice"}`).err)
+		require.NoError(t, c.send("POST", "/v1/projects", `{"name":"Twice"}`).err)
 		assert.Equal(t, []minutestest.ViolationKind{minutestest.ViolationRepeat}, kinds(s.Violations()))
 	})
 }
@@ -436,7 +467,7 @@ func TestAudit_BlamesRepeatOfARepeat(t *testing.T) {
 		s := unjudged(t, minutestest.WithoutAudit(minutestest.ViolationPoll))
 		s.Inject(minutestest.Match{}, minutestest.BadGateway(), minutestest.Reset())
 		for range 3 {
-			callerOf(s).call("POST", "/v1/meetings", body)
+			callerOf(s).send("POST", "/v1/meetings", body)
 		}
 		assert.Len(t, s.Violations(), want, body)
 	}
@@ -453,8 +484,10 @@ func TestAudit_BlamesOpenBodies(t *testing.T) {
 		"half read": {func(resp *http.Response) { _, _ = io.ReadFull(resp.Body, make([]byte, 4)) }, 1},
 		"read":      {func(resp *http.Response) { _, _ = io.Copy(io.Discard, resp.Body) }, 0},
 		"closed":    {func(resp *http.Response) { _ = resp.Body.Close() }, 0},
-		"late":      {func(resp *http.Response) { time.AfterFunc(50*time.Millisecond, func() { _ = resp.Body.Close() }) }, 0},
-		"too late":  {func(resp *http.Response) { time.AfterFunc(time.Second, func() { _ = resp.Body.Close() }) }, 1},
+		"late": {func(resp *http.Response) {
+			time.AfterFunc(50*time.Millisecond, func() { _ = resp.Body.Close() })
+		}, 0},
+		"too late": {func(resp *http.Response) { time.AfterFunc(time.Second, func() { _ = resp.Body.Close() }) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -475,10 +508,11 @@ func TestWithoutAudit_IgnoresViolations(t *testing.T) {
 	t.Parallel()
 	bad := func(s *minutestest.Server) {
 		c := callerOf(s)
-		id, _ := c.call("POST", "/v1/meetings", `{"title":"x","date":"2026-11-21"}`).field("id"), 0
-		c.call("GET", "/v1/meetings/"+id, "")
-		c.call("GET", "/v1/meetings/"+id, "")
-		c.call("PUT", c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`).field("upload_url"), "x", withHeader("Authorization", "Basic x"))
+		id := c.send("POST", "/v1/meetings", `{"title":"x","date":"2026-11-21"}`).field("id")
+		c.send("GET", "/v1/meetings/"+id, "")
+		c.send("GET", "/v1/meetings/"+id, "")
+		c.send("PUT", c.send("POST", "/v1/meetings/"+id+"/upload-url",
+			`{"content_type":"audio/ogg"}`).field("upload_url"), "x", withHeader("Authorization", "Basic x"))
 	}
 	for name, c := range map[string]struct {
 		opts []minutestest.Option
@@ -486,9 +520,13 @@ func TestWithoutAudit_IgnoresViolations(t *testing.T) {
 	}{
 		"all watched":   {nil, []minutestest.ViolationKind{minutestest.ViolationPoll, minutestest.ViolationCredential}},
 		"all kinds off": {[]minutestest.Option{minutestest.WithoutAudit()}, nil},
-		"not polls":     {[]minutestest.Option{minutestest.WithoutAudit(minutestest.ViolationPoll)}, []minutestest.ViolationKind{minutestest.ViolationCredential}},
-		"all but one":   {[]minutestest.Option{minutestest.WithoutAudit(minutestest.ViolationPoll, minutestest.ViolationRepeat, minutestest.ViolationUploadURL, minutestest.ViolationContentType, minutestest.ViolationOpenBody)}, []minutestest.ViolationKind{minutestest.ViolationCredential}},
-		"one by one":    {[]minutestest.Option{minutestest.WithoutAudit(minutestest.ViolationPoll), minutestest.WithoutAudit(minutestest.ViolationCredential)}, nil},
+		"not polls": {[]minutestest.Option{minutestest.WithoutAudit(minutestest.ViolationPoll)},
+			[]minutestest.ViolationKind{minutestest.ViolationCredential}},
+		"all but one": {[]minutestest.Option{minutestest.WithoutAudit(minutestest.ViolationPoll,
+			minutestest.ViolationRepeat, minutestest.ViolationUploadURL, minutestest.ViolationContentType,
+			minutestest.ViolationOpenBody)}, []minutestest.ViolationKind{minutestest.ViolationCredential}},
+		"one by one": {[]minutestest.Option{minutestest.WithoutAudit(minutestest.ViolationPoll),
+			minutestest.WithoutAudit(minutestest.ViolationCredential)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -45,17 +45,18 @@ func TestNewHTTPClient_FromABubbleFailsOutside(t *testing.T) {
 	srv := minutestest.NewServer(t)
 	var c *caller
 	synctest.Test(t, func(*testing.T) { c = &caller{srv.NewHTTPClient(), minutestest.BaseURL, srv.Key()} })
-	response := c.call("GET", "/v1/usage", "")
+	response := c.send("GET", "/v1/usage", "")
 	require.Equal(t, 400, response.status)
-	require.Contains(t, response.text, "made inside a synctest bubble and is used outside: call Server.Client outside any bubble")
+	require.Contains(t, response.text,
+		"made inside a synctest bubble and is used outside: call Server.Client outside any bubble")
 }
 
 // The client that all share is another one on each side.
 func TestHTTPClient_WorksOnBothSidesOfABubble(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.NewServer(t)
-	synctest.Test(t, func(t *testing.T) { require.NoError(t, callerOf(srv).call("GET", "/v1/usage", "").err) })
-	require.NoError(t, callerOf(srv).call("GET", "/v1/usage", "").err)
+	synctest.Test(t, func(t *testing.T) { require.NoError(t, callerOf(srv).send("GET", "/v1/usage", "").err) })
+	require.NoError(t, callerOf(srv).send("GET", "/v1/usage", "").err)
 }
 
 // A connection in a bubble can be used only there, so a Server that was made outside leaves it alone when it
@@ -73,7 +74,7 @@ func TestClose_LeavesConnectionsOfABubbleAlone(t *testing.T) {
 	}()
 	synctest.Test(t, func(t *testing.T) {
 		answered := make(chan response)
-		go func() { answered <- callerOf(srv).call("GET", "/v1/usage", "") }()
+		go func() { answered <- callerOf(srv).send("GET", "/v1/usage", "") }()
 		synctest.Wait() // the request waits for its fault
 		close(underWay)
 		<-closed // real time, because the channel is from outside

@@ -23,7 +23,8 @@ func TestNewServer_LetsSleepersEnd(t *testing.T) {
 			ctx, kill := context.WithCancel(t.Context())
 			defer kill()
 			go func() {
-				_, err := srv.Client().Meetings.Process(ctx, weekly(), minutestest.SlowRecording(1_000_000, 10_000), nil)
+				_, err := srv.Client().Meetings.Process(ctx, weekly(), minutestest.SlowRecording(1_000_000, 10_000),
+					nil)
 				assert.ErrorIs(t, err, context.Canceled)
 			}()
 			time.Sleep(10 * time.Second)
@@ -70,8 +71,10 @@ func TestWithSpeed_DividesEveryStage(t *testing.T) {
 			w.Stages = stages
 			return nil
 		})
-		srv.Script(minutestest.Script{Title: "Weekly", Stages: &minutestest.Stages{Prepare: time.Minute, Transcribe: time.Hour}})
-		id := srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly", Status: minutes.StatusAudioUploaded})[0]
+		srv.Script(minutestest.Script{Title: "Weekly",
+			Stages: &minutestest.Stages{Prepare: time.Minute, Transcribe: time.Hour}})
+		id := srv.AddMeetings("org_acme",
+			minutestest.WorldMeeting{Title: "Weekly", Status: minutes.StatusAudioUploaded})[0]
 		time.Sleep(time.Hour)
 		m, _ := srv.Meeting(id)
 		require.Len(t, m.History, 6)

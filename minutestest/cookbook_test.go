@@ -160,7 +160,8 @@ func TestCookbook_Rejections(t *testing.T) {
 	t.Parallel()
 	cook(t, map[string]func(k kitchen){
 		"`IP_NOT_ALLOWED`": func(k kitchen) {
-			k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").IPAllowlist = []string{"10.0.0.0/8"} })
+			k.srv.Update("org_acme",
+				func(o *minutestest.Organisation) { o.Key("key_ci").IPAllowlist = []string{"10.0.0.0/8"} })
 			k.rejected(minutes.ErrIPNotAllowed)
 		},
 		"`API_ACCESS_DISABLED`": func(k kitchen) {
@@ -173,7 +174,10 @@ func TestCookbook_Rejections(t *testing.T) {
 			require.ErrorIs(k.t, err, minutes.ErrPersonalAPIKeysDisabled)
 		},
 		"`INSUFFICIENT_SCOPE`": func(k kitchen) {
-			k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []minutes.Scope{minutes.ScopeMeetingsRead} })
+			k.srv.Update("org_acme",
+				func(o *minutestest.Organisation) {
+					o.Key("key_ci").Scopes = []minutes.Scope{minutes.ScopeMeetingsRead}
+				})
 			k.rejected(minutes.ErrInsufficientScope)
 		},
 		"`ORGANISATION_SUSPENDED`": func(k kitchen) {
@@ -185,17 +189,20 @@ func TestCookbook_Rejections(t *testing.T) {
 			k.rejected(minutes.ErrOrganisationExpired)
 		},
 		"`FORBIDDEN`": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Refuse(minutes.ErrForbidden))
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL},
+				minutestest.Refuse(minutes.ErrForbidden))
 			k.rejected(minutes.ErrForbidden)
 		},
 		"the key is revoked midway": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Call(func(minutestest.Request) {
-				k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })
-			}))
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet},
+				minutestest.Call(func(minutestest.Request) {
+					k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })
+				}))
 			k.rejected(minutes.ErrUnauthenticated)
 		},
 		"participants are locked": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsSetParticipants}, minutestest.Refuse(minutes.ErrParticipantsLocked))
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsSetParticipants},
+				minutestest.Refuse(minutes.ErrParticipantsLocked))
 			_, err := k.srv.Client().Meetings.SetParticipants(k.ctx, "mtg_x", []string{})
 			require.ErrorIs(k.t, err, minutes.ErrParticipantsLocked)
 		},
@@ -208,15 +215,19 @@ func TestCookbook_Rejections(t *testing.T) {
 			k.processed()
 		},
 		"429 with an envelope": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{}, minutestest.Respond(429, "application/json", `{"error":{"code":"SLOW_DOWN","message":"m","request_id":"r"}}`).WithHeader("Retry-After", "2"))
+			k.srv.Inject(minutestest.Match{},
+				minutestest.Respond(429, "application/json",
+					`{"error":{"code":"SLOW_DOWN","message":"m","request_id":"r"}}`).WithHeader("Retry-After", "2"))
 			k.processed()
 		},
 		"429 with a date": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{}, minutestest.RateLimit(time.Now().Add(20*time.Second).UTC().Format(http.TimeFormat)))
+			k.srv.Inject(minutestest.Match{},
+				minutestest.RateLimit(time.Now().Add(20*time.Second).UTC().Format(http.TimeFormat)))
 			k.processed()
 		},
 		"429 for an hour": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.RateLimit("")).During(0, time.Hour)
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.RateLimit("")).During(0,
+				time.Hour)
 			began := time.Now()
 			k.processed()
 			assert.Greater(k.t, time.Since(began), time.Hour)
@@ -262,7 +273,8 @@ func TestCookbook_Network(t *testing.T) {
 			assert.True(k.t, ok)
 		},
 		"an outage of five minutes": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Reset()).During(0, 5*time.Minute)
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Reset()).During(0,
+				5*time.Minute)
 			k.processed()
 		},
 		"storage rejects the upload": func(k kitchen) {
@@ -298,22 +310,25 @@ func TestCookbook_OthersAndCrashes(t *testing.T) {
 	t.Parallel()
 	cook(t, map[string]func(k kitchen){
 		"a crash before a request": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.Call(func(minutestest.Request) { k.kill() }))
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate},
+				minutestest.Call(func(minutestest.Request) { k.kill() }))
 			require.ErrorIs(k.t, k.process(), context.Canceled)
 			synctest.Wait()
 			assert.Empty(k.t, k.srv.Meetings(), "the request was not handled")
 		},
 		"a crash after a request": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Call(func(minutestest.Request) { k.kill() }).AfterEffect())
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload},
+				minutestest.Call(func(minutestest.Request) { k.kill() }).AfterEffect())
 			require.ErrorIs(k.t, k.process(), context.Canceled)
 			synctest.Wait()
 			k.ctx = k.t.Context()
 			k.processed()
 		},
 		"another program deletes the meeting": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Call(func(r minutestest.Request) {
-				k.srv.Delete(r.MeetingID)
-			}))
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet},
+				minutestest.Call(func(r minutestest.Request) {
+					k.srv.Delete(r.MeetingID)
+				}))
 			k.rejected(minutes.ErrNotFound)
 		},
 	})
@@ -323,7 +338,9 @@ func TestCookbook_MeetingsOfOthers(t *testing.T) {
 	t.Parallel()
 	cook(t, map[string]func(k kitchen){
 		"200 meetings of a colleague, in progress": func(k kitchen) {
-			ids := k.srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Standup", CreatorID: "emp_ada", Visibility: minutes.VisibilityOrganisation, Status: minutes.StatusAudioUploaded, Count: 200})
+			ids := k.srv.AddMeetings("org_acme",
+				minutestest.WorldMeeting{Title: "Standup", CreatorID: "emp_ada",
+					Visibility: minutes.VisibilityOrganisation, Status: minutes.StatusAudioUploaded, Count: 200})
 			n := 0
 			for r, err := range k.srv.Client().Meetings.WaitAll(k.ctx, slices.Values(ids), nil) {
 				k.ok(err)
@@ -333,7 +350,9 @@ func TestCookbook_MeetingsOfOthers(t *testing.T) {
 			assert.Equal(k.t, 200, n)
 		},
 		"a colleague's meeting without audio": func(k kitchen) {
-			ids := k.srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Planned", CreatorID: "emp_ada", Visibility: minutes.VisibilityOrganisation, Status: minutes.StatusCreated})
+			ids := k.srv.AddMeetings("org_acme",
+				minutestest.WorldMeeting{Title: "Planned", CreatorID: "emp_ada",
+					Visibility: minutes.VisibilityOrganisation, Status: minutes.StatusCreated})
 			time.Sleep(time.Hour)
 			m, err := k.srv.Client().Meetings.Get(k.ctx, ids[0])
 			k.ok(err)
@@ -375,13 +394,15 @@ func TestCookbook_Worlds(t *testing.T) {
 		},
 		"a private meeting of another member": {
 			func(world *minutestest.World) {
-				world.Organisations[0].Meetings = []minutestest.WorldMeeting{{Title: "Secret", CreatorID: "emp_ada", Visibility: minutes.VisibilityPrivate}}
+				world.Organisations[0].Meetings = []minutestest.WorldMeeting{{Title: "Secret", CreatorID: "emp_ada",
+					Visibility: minutes.VisibilityPrivate}}
 			},
 			func(t *testing.T, srv *minutestest.Server) { assert.Zero(t, listed(t, srv)) },
 		},
 		"a shared meeting": {
 			func(world *minutestest.World) {
-				world.Organisations[0].Meetings = []minutestest.WorldMeeting{{Title: "Ours", CreatorID: "emp_ada", Visibility: minutes.VisibilityShared, SharedWith: []string{"emp_ben"}}}
+				world.Organisations[0].Meetings = []minutestest.WorldMeeting{{Title: "Ours", CreatorID: "emp_ada",
+					Visibility: minutes.VisibilityShared, SharedWith: []string{"emp_ben"}}}
 			},
 			func(t *testing.T, srv *minutestest.Server) {
 				_, err := srv.ClientWithKey("key_ben").Meetings.Get(t.Context(), srv.Meetings()[0].ID)
@@ -390,7 +411,8 @@ func TestCookbook_Worlds(t *testing.T) {
 		},
 		"an external id that is taken": {
 			func(world *minutestest.World) {
-				world.Organisations[0].Meetings = []minutestest.WorldMeeting{{Title: "Theirs", ExternalID: "weekly", CreatorID: "emp_ada", Visibility: minutes.VisibilityPrivate}}
+				world.Organisations[0].Meetings = []minutestest.WorldMeeting{{Title: "Theirs", ExternalID: "weekly",
+					CreatorID: "emp_ada", Visibility: minutes.VisibilityPrivate}}
 			},
 			func(t *testing.T, srv *minutestest.Server) {
 				_, _, err := srv.Client().Meetings.Create(t.Context(), weekly())
@@ -430,7 +452,8 @@ func TestCookbook_IsTheDocumentation(t *testing.T) {
 		line := strings.NewReplacer("k.", "", " ", "", "…", "", ";", "").Replace(row[2])
 		assert.Contains(t, code, line, row[1])
 	}
-	for _, m := range regexp.MustCompile(`(?m)^\t\t"(.*)": (?:func\(k kitchen\)|\{$)`).FindAllStringSubmatch(string(source), -1) {
+	tested := regexp.MustCompile(`(?m)^\t\t"(.*)": (?:func\(k kitchen\)|\{$)`)
+	for _, m := range tested.FindAllStringSubmatch(string(source), -1) {
 		assert.True(t, documented[m[1]], "%s is not in docs/testing.md", m[1])
 	}
 	assert.Greater(t, len(documented), 40)

@@ -20,7 +20,8 @@ func Example() {
 
 	ctx := context.Background()
 	client := srv.Client()
-	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ParticipantIDs: []string{"emp_ada"}})
+	m, _, err := client.Meetings.Create(ctx,
+		&minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ParticipantIDs: []string{"emp_ada"}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func ExampleServer_Inject() {
 	lost := srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.LoseResponse())
 
 	client := srv.Client(minutes.WithMaxRetries(2))
-	m, _, err := client.Meetings.Create(context.Background(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly-47"})
+	m, _, err := client.Meetings.Create(context.Background(),
+		&minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly-47"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -105,7 +107,8 @@ func ExampleServer_Advance() {
 func ExampleServer_Update() {
 	srv := minutestest.New()
 	defer srv.Close()
-	srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []minutes.Scope{minutes.ScopeMeetingsRead} })
+	srv.Update("org_acme",
+		func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []minutes.Scope{minutes.ScopeMeetingsRead} })
 	_, err := srv.Client().Members.List(context.Background())
 	fmt.Println(errors.Is(err, minutes.ErrInsufficientScope))
 	// Output: true
@@ -190,7 +193,8 @@ func ExampleServer_SetPageSizes() {
 	ctx := context.Background()
 	client := srv.Client()
 	for _, title := range []string{"Weekly", "Budget"} {
-		if _, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: title, Date: "2026-11-21"}); err != nil {
+		if _, _, err := client.Meetings.Create(ctx,
+			&minutes.MeetingCreateParams{Title: title, Date: "2026-11-21"}); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -229,7 +233,9 @@ func ExampleWithWorld() {
 	world := minutestest.DefaultWorld()
 	acme := &world.Organisations[0]
 	acme.Credits = new(3)
-	acme.Keys = append(acme.Keys, minutestest.Key{Secret: "key_reader", IntegrationID: "int_ci", Scopes: []minutes.Scope{minutes.ScopeMeetingsRead}})
+	acme.Keys = append(acme.Keys,
+		minutestest.Key{Secret: "key_reader", IntegrationID: "int_ci",
+			Scopes: []minutes.Scope{minutes.ScopeMeetingsRead}})
 	srv := minutestest.New(minutestest.WithWorld(world))
 	defer srv.Close()
 

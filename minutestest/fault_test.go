@@ -49,8 +49,10 @@ func TestFaults_OfTheService(t *testing.T) {
 		fault minutestest.Fault
 		see   func(t *testing.T, a response)
 	}{
-		"reset":         {minutestest.Reset(), func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
-		"lost response": {minutestest.LoseResponse(), func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"reset": {minutestest.Reset(),
+			func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"lost response": {minutestest.LoseResponse(),
+			func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
 		"rate limit": {minutestest.RateLimit(""), func(t *testing.T, a response) {
 			assert.Equal(t, 429, a.status)
 			assert.Empty(t, a.header.Get("Retry-After"))
@@ -61,7 +63,8 @@ func TestFaults_OfTheService(t *testing.T) {
 			assert.Equal(t, 429, a.status)
 			assert.Equal(t, "30", a.header.Get("Retry-After"))
 		}},
-		"rate limit with headers": {minutestest.RateLimit("").WithHeader("Retry-After", "9").WithHeader("X-Edge", "yes"), func(t *testing.T, a response) {
+		"rate limit with headers": {minutestest.RateLimit("").WithHeader("Retry-After", "9").WithHeader("X-Edge",
+			"yes"), func(t *testing.T, a response) {
 			assert.Equal(t, []string{"9", "yes"}, []string{a.header.Get("Retry-After"), a.header.Get("X-Edge")})
 		}},
 		"internal": {minutestest.Refuse(minutes.ErrInternal), func(t *testing.T, a response) {
@@ -69,9 +72,10 @@ func TestFaults_OfTheService(t *testing.T) {
 			assert.Equal(t, "INTERNAL_ERROR", a.code())
 			assert.Contains(t, a.text, `"request_id":"req_`)
 		}},
-		"internal, after effect": {minutestest.Refuse(minutes.ErrInternal).AfterEffect(), func(t *testing.T, a response) {
-			assert.Equal(t, "INTERNAL_ERROR", a.code())
-		}},
+		"internal, after effect": {minutestest.Refuse(minutes.ErrInternal).AfterEffect(),
+			func(t *testing.T, a response) {
+				assert.Equal(t, "INTERNAL_ERROR", a.code())
+			}},
 		"bad gateway": {minutestest.BadGateway(), func(t *testing.T, a response) {
 			assert.Equal(t, 502, a.status)
 			assert.Contains(t, a.header.Get("Content-Type"), "text/html")
@@ -112,7 +116,7 @@ func TestFaults_OfTheService(t *testing.T) {
 				i := s.Inject(minutestest.Match{Operation: "meetings.list", Nth: 2}, c.fault)
 				var hit response
 				for n := range 3 {
-					a := caller.call("GET", "/v1/meetings", "")
+					a := caller.send("GET", "/v1/meetings", "")
 					if n == 1 {
 						hit = a
 						c.see(t, a)
@@ -142,17 +146,20 @@ func TestFaults_OfTheService(t *testing.T) {
 func TestRefuse_HasTheCodesStatus(t *testing.T) {
 	t.Parallel()
 	for status, codes := range map[int]string{
-		400: "INVALID_REQUEST BAD_REQUEST INVALID_EMAIL INVALID_LIMIT INVALID_CURSOR INVALID_DATE INVALID_DATE_RANGE INVALID_TIME INVALID_EXTERNAL_ID INVALID_SHARED_WITH",
+		400: "INVALID_REQUEST BAD_REQUEST INVALID_EMAIL INVALID_LIMIT INVALID_CURSOR INVALID_DATE " +
+			"INVALID_DATE_RANGE INVALID_TIME INVALID_EXTERNAL_ID INVALID_SHARED_WITH",
 		401: "UNAUTHENTICATED",
-		403: "IP_NOT_ALLOWED API_ACCESS_DISABLED PERSONAL_API_KEYS_DISABLED INSUFFICIENT_SCOPE ORGANISATION_SUSPENDED ORGANISATION_EXPIRED FORBIDDEN",
+		403: "IP_NOT_ALLOWED API_ACCESS_DISABLED PERSONAL_API_KEYS_DISABLED INSUFFICIENT_SCOPE " +
+			"ORGANISATION_SUSPENDED ORGANISATION_EXPIRED FORBIDDEN",
 		404: "NOT_FOUND",
-		409: "EMAIL_TAKEN MEMBER_LIMIT_EXCEEDED EXTERNAL_ID_TAKEN MINUTES_NOT_READY TRANSCRIPT_NOT_READY PARTICIPANTS_LOCKED",
+		409: "EMAIL_TAKEN MEMBER_LIMIT_EXCEEDED EXTERNAL_ID_TAKEN MINUTES_NOT_READY TRANSCRIPT_NOT_READY " +
+			"PARTICIPANTS_LOCKED",
 		500: "INTERNAL_ERROR",
 	} {
 		for code := range strings.FieldsSeq(codes) {
 			s := minutestest.NewServer(t)
 			s.Inject(minutestest.Match{}, minutestest.Refuse(minutes.ErrorCode(code)))
-			a := callerOf(s).call("GET", "/v1/usage", "")
+			a := callerOf(s).send("GET", "/v1/usage", "")
 			assert.Equal(t, status, a.status, code)
 			assert.Equal(t, code, a.code())
 		}
@@ -165,7 +172,7 @@ func TestTruncate_WithoutABody(t *testing.T) {
 	onBothWires(t, func(t *testing.T, s *minutestest.Server, c *caller) {
 		id := c.create(t, "Gone")
 		s.Inject(minutestest.Match{Operation: "meetings.delete"}, minutestest.Truncate(0))
-		a := c.call("DELETE", "/v1/meetings/"+id, "")
+		a := c.send("DELETE", "/v1/meetings/"+id, "")
 		require.ErrorIs(t, a.err, syscall.ECONNRESET)
 		assert.Zero(t, a.status)
 		_, ok := s.Meeting(id)
@@ -197,8 +204,8 @@ func TestFaults_BeforeAndAfterEffect(t *testing.T) {
 			t.Parallel()
 			onBothWires(t, func(t *testing.T, s *minutestest.Server, caller *caller) {
 				s.Inject(minutestest.Match{Operation: "projects.create"}, c.fault.Delayed(time.Millisecond))
-				caller.call("POST", "/v1/projects", `{"name":"Applied"}`)
-				assert.Equal(t, c.effect, strings.Contains(caller.call("GET", "/v1/projects", "").text, "Applied"))
+				caller.send("POST", "/v1/projects", `{"name":"Applied"}`)
+				assert.Equal(t, c.effect, strings.Contains(caller.send("GET", "/v1/projects", "").text, "Applied"))
 			})
 		})
 	}
@@ -227,18 +234,21 @@ func TestFaults_OfStorage(t *testing.T) {
 			assert.NotEmpty(t, rejection.Message)
 			assert.NotEmpty(t, rejection.RequestId)
 		}},
-		"reset":             {minutestest.Reset(), false, func(t *testing.T, a response) { require.Error(t, a.err) }},
-		"reset after bytes": {minutestest.ResetUpload(100_000), false, func(t *testing.T, a response) { require.Error(t, a.err) }},
-		"lost response":     {minutestest.LoseResponse(), true, func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"reset": {minutestest.Reset(), false, func(t *testing.T, a response) { require.Error(t, a.err) }},
+		"reset after bytes": {minutestest.ResetUpload(100_000), false,
+			func(t *testing.T, a response) { require.Error(t, a.err) }},
+		"lost response": {minutestest.LoseResponse(), true,
+			func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
 		"expired": {minutestest.ExpireURL(), false, func(t *testing.T, a response) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 403, a.status)
 			assert.Contains(t, a.text, "<Code>AccessDenied</Code><Message>Request has expired</Message>")
 		}},
-		"rejected, after effect": {minutestest.RefuseUpload(403, "AccessDenied").AfterEffect(), true, func(t *testing.T, a response) {
-			require.NoError(t, a.err)
-			assert.Equal(t, 403, a.status)
-		}},
+		"rejected, after effect": {minutestest.RefuseUpload(403, "AccessDenied").AfterEffect(), true,
+			func(t *testing.T, a response) {
+				require.NoError(t, a.err)
+				assert.Equal(t, 403, a.status)
+			}},
 	} {
 		for _, expect := range []string{"", "100-continue"} {
 			t.Run(name+expect, func(t *testing.T) {
@@ -251,7 +261,8 @@ func TestFaults_OfStorage(t *testing.T) {
 					url := caller.uploadURL(t, id)
 					i := s.Inject(minutestest.Match{Operation: minutes.OpUpload, MeetingID: id}, c.fault)
 					put := func() response {
-						return caller.call("PUT", url, strings.Repeat("x", size), withHeader("Content-Type", audioType), withHeader("Expect", expect))
+						return caller.send("PUT", url, strings.Repeat("x", size), withHeader("Content-Type", audioType),
+							withHeader("Expect", expect))
 					}
 					c.see(t, put())
 					m, _ := s.Meeting(id)
@@ -271,9 +282,10 @@ func TestResetUpload_CountsBytes(t *testing.T) {
 	s := minutestest.NewServer(t)
 	c := callerOf(s)
 	url := c.uploadURL(t, c.create(t, "Applied"))
-	s.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.ResetUpload(100_000), minutestest.ResetUpload(0))
-	require.Error(t, c.call("PUT", url, strings.Repeat("x", 1<<20), withHeader("Content-Type", audioType)).err)
-	require.Error(t, c.call("PUT", url, strings.Repeat("x", 1<<20), withHeader("Content-Type", audioType)).err)
+	s.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.ResetUpload(100_000),
+		minutestest.ResetUpload(0))
+	require.Error(t, c.send("PUT", url, strings.Repeat("x", 1<<20), withHeader("Content-Type", audioType)).err)
+	require.Error(t, c.send("PUT", url, strings.Repeat("x", 1<<20), withHeader("Content-Type", audioType)).err)
 	puts := s.Requests(minutes.OpUpload)
 	assert.EqualValues(t, 100_000, puts[0].Bytes)
 	assert.EqualValues(t, 0, puts[1].Bytes)
@@ -285,24 +297,25 @@ func TestFaults_UseVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := unjudged(t)
 		c := callerOf(s)
-		for _, fault := range []minutestest.Fault{minutestest.Delay(time.Hour), minutestest.Drip(time.Hour), minutestest.Refuse(minutes.ErrInternal).Delayed(time.Hour)} {
+		for _, fault := range []minutestest.Fault{minutestest.Delay(time.Hour), minutestest.Drip(time.Hour),
+			minutestest.Refuse(minutes.ErrInternal).Delayed(time.Hour)} {
 			start := time.Now()
 			s.Inject(minutestest.Match{}, fault)
-			require.NoError(t, c.call("GET", "/v1/usage", "").err)
+			require.NoError(t, c.send("GET", "/v1/usage", "").err)
 			assert.Equal(t, time.Hour, time.Since(start), fault)
 		}
 		c.client = &http.Client{Transport: c.client.Transport, Timeout: time.Minute}
 		for _, fault := range []minutestest.Fault{minutestest.Delay(time.Hour), minutestest.Drip(time.Hour)} {
 			start := time.Now()
 			s.Inject(minutestest.Match{}, fault)
-			require.Error(t, c.call("POST", "/v1/projects", `{"name":"x"}`).err)
+			require.Error(t, c.send("POST", "/v1/projects", `{"name":"x"}`).err)
 			synctest.Wait()
 			assert.Equal(t, time.Minute, time.Since(start))
 		}
 		hit := s.Requests("projects.create")
 		require.Len(t, hit, 2, "both ended with their client")
 		assert.Equal(t, time.Minute, hit[0].Took)
-		assert.Equal(t, 1, strings.Count(c.call("GET", "/v1/projects", "").text, `"x"`), "only the second took effect")
+		assert.Equal(t, 1, strings.Count(c.send("GET", "/v1/projects", "").text, `"x"`), "only the second took effect")
 	})
 }
 
@@ -328,19 +341,27 @@ func TestInject_SelectsMatchingRequests(t *testing.T) {
 		match func(id string) minutestest.Match
 		want  string // which of the calls below are hit
 	}{
-		"everything":   {func(string) minutestest.Match { return minutestest.Match{Times: minutestest.Always} }, "12345"},
-		"one":          {func(string) minutestest.Match { return minutestest.Match{} }, "1"},
-		"from third":   {func(string) minutestest.Match { return minutestest.Match{Nth: 3, Times: minutestest.Always} }, "345"},
+		"everything": {func(string) minutestest.Match { return minutestest.Match{Times: minutestest.Always} },
+			"12345"},
+		"one": {func(string) minutestest.Match { return minutestest.Match{} }, "1"},
+		"from third": {func(string) minutestest.Match { return minutestest.Match{Nth: 3, Times: minutestest.Always} },
+			"345"},
 		"third, twice": {func(string) minutestest.Match { return minutestest.Match{Nth: 3, Times: 2} }, "34"},
 		"operation": {func(string) minutestest.Match {
 			return minutestest.Match{Operation: "meetings.get", Times: minutestest.Always}
 		}, "235"},
-		"key":     {func(string) minutestest.Match { return minutestest.Match{Key: "key_ada", Times: minutestest.Always} }, "3"},
-		"meeting": {func(id string) minutestest.Match { return minutestest.Match{MeetingID: id, Times: minutestest.Always} }, "23"},
+		"key": {func(string) minutestest.Match {
+			return minutestest.Match{Key: "key_ada", Times: minutestest.Always}
+		}, "3"},
+		"meeting": {func(id string) minutestest.Match {
+			return minutestest.Match{MeetingID: id, Times: minutestest.Always}
+		}, "23"},
 		"path": {func(string) minutestest.Match {
 			return minutestest.Match{Path: "/v1/meetings", Times: minutestest.Always}
 		}, "1"},
-		"pattern": {func(string) minutestest.Match { return minutestest.Match{Path: "/v1/*", Times: minutestest.Always} }, "14"},
+		"pattern": {func(string) minutestest.Match {
+			return minutestest.Match{Path: "/v1/*", Times: minutestest.Always}
+		}, "14"},
 		"all at once": {func(id string) minutestest.Match {
 			return minutestest.Match{Operation: "meetings.get", MeetingID: id, Path: "/v1/*/*", Key: "key_ci"}
 		}, "2"},
@@ -350,7 +371,8 @@ func TestInject_SelectsMatchingRequests(t *testing.T) {
 			t.Parallel()
 			s := minutestest.NewServer(t, minutestest.WithoutAudit())
 			caller := callerOf(s)
-			first, second := caller.create(t, "One"), caller.create(t, "Two")
+			first := caller.create(t, "One")
+			second := caller.create(t, "Two")
 			s.Inject(c.match(first), minutestest.Respond(418, "", ""))
 			hit := ""
 			for _, call := range []struct{ n, key, path string }{
@@ -361,7 +383,7 @@ func TestInject_SelectsMatchingRequests(t *testing.T) {
 				{"5", "key_ci", "/v1/meetings/" + second},
 			} {
 				caller.key = call.key
-				if caller.call("GET", call.path, "").status == 418 {
+				if caller.send("GET", call.path, "").status == 418 {
 					hit += call.n
 				}
 			}
@@ -375,11 +397,13 @@ func TestInject_AppliesEarliestInjectionFirst(t *testing.T) {
 	t.Parallel()
 	s := minutestest.NewServer(t)
 	c := callerOf(s)
-	a := s.Inject(minutestest.Match{Operation: "usage.get"}, minutestest.Respond(501, "", ""), minutestest.Respond(502, "", ""))
-	b := s.Inject(minutestest.Match{Operation: "usage.get", Times: 3}, minutestest.Respond(503, "", ""), minutestest.Respond(504, "", ""))
+	a := s.Inject(minutestest.Match{Operation: "usage.get"}, minutestest.Respond(501, "", ""),
+		minutestest.Respond(502, "", ""))
+	b := s.Inject(minutestest.Match{Operation: "usage.get", Times: 3}, minutestest.Respond(503, "", ""),
+		minutestest.Respond(504, "", ""))
 	var got []int
 	for range 6 {
-		got = append(got, c.call("GET", "/v1/usage", "").status)
+		got = append(got, c.send("GET", "/v1/usage", "").status)
 	}
 	assert.Equal(t, []int{501, 502, 503, 504, 503, 200}, got)
 	assert.Equal(t, 2, a.Applied())
@@ -388,13 +412,13 @@ func TestInject_AppliesEarliestInjectionFirst(t *testing.T) {
 	// Each counts the requests that the others apply to.
 	s.Inject(minutestest.Match{}, minutestest.Respond(501, "", ""))
 	s.Inject(minutestest.Match{Nth: 2}, minutestest.Respond(502, "", ""))
-	assert.Equal(t, 501, c.call("GET", "/v1/usage", "").status)
-	assert.Equal(t, 502, c.call("GET", "/v1/usage", "").status)
+	assert.Equal(t, 501, c.send("GET", "/v1/usage", "").status)
+	assert.Equal(t, 502, c.send("GET", "/v1/usage", "").status)
 
 	always := s.Inject(minutestest.Match{Times: minutestest.Always}, minutestest.BadGateway())
-	assert.Equal(t, 502, c.call("GET", "/v1/usage", "").status)
+	assert.Equal(t, 502, c.send("GET", "/v1/usage", "").status)
 	always.Stop()
-	assert.Equal(t, 200, c.call("GET", "/v1/usage", "").status)
+	assert.Equal(t, 200, c.send("GET", "/v1/usage", "").status)
 }
 
 // The count is exact however many call at once.
@@ -409,7 +433,7 @@ func TestInject_CountsConcurrentRequestsExactly(t *testing.T) {
 		wg.Go(func() {
 			c := callerOf(s)
 			for range 20 {
-				a := c.call("GET", "/v1/usage", "")
+				a := c.send("GET", "/v1/usage", "")
 				mu.Lock()
 				counts[a.status]++
 				mu.Unlock()
@@ -427,21 +451,24 @@ func TestInject_UnusedFailsTheTest(t *testing.T) {
 		test func(s *minutestest.Server)
 		want string
 	}{
-		"never matched": {func(s *minutestest.Server) { s.Inject(minutestest.Match{Operation: "usage.get"}, minutestest.Reset()) }, `the fault "reset", injected into requests {"operation":"usage.get"}, was applied 0 times, and 0 requests matched`},
+		"never matched": {func(s *minutestest.Server) {
+			s.Inject(minutestest.Match{Operation: "usage.get"}, minutestest.Reset())
+		}, `the fault "reset", injected into requests {"operation":"usage.get"}, was applied 0 times, and 0 ` +
+			`requests matched`},
 		"too late": {func(s *minutestest.Server) {
 			s.Inject(minutestest.Match{Nth: 2}, minutestest.Reset())
-			callerOf(s).call("GET", "/v1/usage", "")
+			callerOf(s).send("GET", "/v1/usage", "")
 		}, `"reset", injected into requests {"nth":2}, was applied 0 times, and 1 request matched`},
 		"half": {func(s *minutestest.Server) {
 			s.Inject(minutestest.Match{}, minutestest.BadGateway(), minutestest.Reset())
-			callerOf(s).call("GET", "/v1/usage", "")
+			callerOf(s).send("GET", "/v1/usage", "")
 		}, `"reset", injected into requests {}, was applied 1 time, and 1 request matched`},
 		"always, never": {func(s *minutestest.Server) {
 			s.Inject(minutestest.Match{Times: minutestest.Always}, minutestest.Reset())
 		}, "was applied 0 times"},
 		"always, once": {func(s *minutestest.Server) {
 			s.Inject(minutestest.Match{Times: minutestest.Always}, minutestest.Reset())
-			callerOf(s).call("GET", "/v1/usage", "")
+			callerOf(s).send("GET", "/v1/usage", "")
 		}, ""},
 		"optional": {func(s *minutestest.Server) { s.Inject(minutestest.Match{}, minutestest.Reset()).Optional() }, ""},
 		"stopped":  {func(s *minutestest.Server) { s.Inject(minutestest.Match{}, minutestest.Reset()).Stop() }, ""},
@@ -463,10 +490,14 @@ func TestInject_UnusedFailsTheTest(t *testing.T) {
 func TestFault_JSONRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, f := range []minutestest.Fault{
-		minutestest.Delay(2 * time.Second), minutestest.Reset(), minutestest.LoseResponse(), minutestest.ResetUpload(65536), minutestest.RateLimit("30"), minutestest.Refuse(minutes.ErrInternal),
-		minutestest.RefuseUpload(503, "SlowDown"), minutestest.BadGateway(), minutestest.Truncate(10), minutestest.Drip(5 * time.Second), minutestest.Truncate(0),
+		minutestest.Delay(2 * time.Second), minutestest.Reset(), minutestest.LoseResponse(),
+		minutestest.ResetUpload(65536), minutestest.RateLimit("30"), minutestest.Refuse(minutes.ErrInternal),
+		minutestest.RefuseUpload(503,
+			"SlowDown"), minutestest.BadGateway(), minutestest.Truncate(10), minutestest.Drip(5 * time.Second),
+		minutestest.Truncate(0),
 		minutestest.Refuse(minutes.ErrNotFound).AfterEffect().Delayed(time.Minute),
-		minutestest.ExpireURL(), minutestest.SlowUpload(1000), minutestest.ShowStatus("archiving"), minutestest.RateLimit("").WithHeader("Retry-After", "5"),
+		minutestest.ExpireURL(), minutestest.SlowUpload(1000), minutestest.ShowStatus("archiving"),
+		minutestest.RateLimit("").WithHeader("Retry-After", "5"),
 	} {
 		text, err := json.Marshal(f)
 		require.NoError(t, err)
@@ -512,7 +543,7 @@ func TestCall_PanicCrashesTheProgram(t *testing.T) {
 	if os.Getenv(variable) != "" {
 		s := minutestest.New()
 		s.Inject(minutestest.Match{}, minutestest.Call(func(minutestest.Request) { boom() }))
-		callerOf(s).call("GET", "/v1/meetings", "")
+		callerOf(s).send("GET", "/v1/meetings", "")
 		select {}
 	}
 	t.Parallel()
@@ -520,7 +551,8 @@ func TestCall_PanicCrashesTheProgram(t *testing.T) {
 	cmd.Env = append(os.Environ(), variable+"=1")
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err)
-	assert.Contains(t, string(out), "panic: minutestest: a function of the test panicked: runtime error: invalid memory address")
+	assert.Contains(t, string(out),
+		"panic: minutestest: a function of the test panicked: runtime error: invalid memory address")
 	assert.Contains(t, string(out), "minutestest_test.boom(")
 }
 

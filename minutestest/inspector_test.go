@@ -67,7 +67,8 @@ func watch(t *testing.T, s *minutestest.Server) *watcher {
 	ctx, stop := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	go func() {
-		s.Inspector().ServeHTTP(piped{httptest.NewRecorder(), in}, httptest.NewRequestWithContext(ctx, http.MethodGet, "/events", http.NoBody))
+		s.Inspector().ServeHTTP(piped{httptest.NewRecorder(), in},
+			httptest.NewRequestWithContext(ctx, http.MethodGet, "/events", http.NoBody))
 		_ = in.Close()
 	}()
 	scanner := bufio.NewScanner(out)
@@ -128,7 +129,8 @@ func TestEvents_StreamNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := unjudged(t)
-		s.Script(minutestest.Script{Stages: &minutestest.Stages{Prepare: time.Second, Transcribe: time.Second, Write: time.Second}})
+		s.Script(minutestest.Script{Stages: &minutestest.Stages{Prepare: time.Second, Transcribe: time.Second,
+			Write: time.Second}})
 		c := callerOf(s)
 		id := c.create(t, "Before")
 		w := watch(t, s)
@@ -239,27 +241,33 @@ func TestActions_AreInOrderOfRequests(t *testing.T) {
 		s := unjudged(t, minutestest.WithWorld(slow()))
 		s.Script(
 			minutestest.Script{Title: "Weekly", Hold: minutes.StatusAudioUploaded, Transcript: "spk_0: Hello."},
-			minutestest.Script{ExternalID: "x", Outcome: minutes.StatusMinutesFailed, Stages: &minutestest.Stages{Prepare: time.Second}, Markdown: "# M"},
+			minutestest.Script{ExternalID: "x", Outcome: minutes.StatusMinutesFailed,
+				Stages: &minutestest.Stages{Prepare: time.Second}, Markdown: "# M"},
 			minutestest.Script{Title: strings.Repeat("long", 1000)},
 		)
 		id := callerOf(s).upload(t, "Weekly", "audio")
 		require.True(t, s.Release(id))
 		s.Advance(id, minutes.StatusMinutesReady)
 		s.Update("org_acme", func(o *minutestest.Organisation) {
-			o.Credits, o.Suspended, o.NextResetAt = new(3), true, "2026-12-01"
+			o.Credits = new(3)
+			o.Suspended = true
+			o.NextResetAt = "2026-12-01"
 			o.Key("key_ci").Secret = "key_new"
 		})
 		assert.False(t, s.Release(id), "it is not held, so nothing is recorded")
 		_, state, _ := reported(t, s)
 		var got []string
 		for _, a := range state.Actions {
-			got = append(got, fmt.Sprintf("after %d: %s %s %s", a.After, a.Name, strings.ReplaceAll(a.Meeting, id, "it"), strings.Join(a.Changes, "; ")))
+			got = append(got,
+				fmt.Sprintf("after %d: %s %s %s", a.After, a.Name, strings.ReplaceAll(a.Meeting, id, "it"),
+					strings.Join(a.Changes, "; ")))
 		}
 		require.Len(t, got, 6)
 		assert.Less(t, len(got[2]), 200)
 		assert.Equal(t, []string{
 			`after 0: Script  {"title":"Weekly","transcript":"spk_0: Hello.","hold":"audio_uploaded"}`,
-			`after 0: Script  {"external_id":"x","outcome":"minutes_failed","markdown":"# M","stages":{"prepare":"1s"}}`,
+			`after 0: Script  ` +
+				`{"external_id":"x","outcome":"minutes_failed","markdown":"# M","stages":{"prepare":"1s"}}`,
 			got[2],
 			`after 3: Release it no longer held in audio_uploaded`,
 			`after 3: Advance it audio_uploaded → minutes_ready`,
@@ -275,8 +283,11 @@ func TestNews_SayWhyMeetingFailed(t *testing.T) {
 		prepare func(*minutestest.Server)
 		status  minutes.Status
 	}{
-		"A script set this outcome.": {func(s *minutestest.Server) { s.Script(minutestest.Script{Outcome: minutes.StatusTranscriptionFailed}) }, minutes.StatusTranscriptionFailed},
-		"Transcription takes 1 s of quota. The organisation had less left when the audio arrived.": {func(s *minutestest.Server) {
+		"A script set this outcome.": {func(s *minutestest.Server) {
+			s.Script(minutestest.Script{Outcome: minutes.StatusTranscriptionFailed})
+		}, minutes.StatusTranscriptionFailed},
+		"Transcription takes 1 s of quota. The organisation had less left when the audio " +
+			"arrived.": {func(s *minutestest.Server) {
 			s.Update("org_acme", func(o *minutestest.Organisation) { o.TranscribeSeconds = new(0) })
 		}, minutes.StatusTranscribeBlocked},
 		"The organisation had no credit left.": {func(s *minutestest.Server) {
@@ -304,21 +315,27 @@ func TestInspector_HasAContentSecurityPolicy(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
 	minutestest.NewServer(t).Inspector().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-	policy, page := w.Header().Get("Content-Security-Policy"), w.Body.String()
+	policy := w.Header().Get("Content-Security-Policy")
+	page := w.Body.String()
 	assert.NotContains(t, page, "{{")
-	for what, expression := range map[string]string{"script": `(?s)<script>(.*?)</script>`, "style": `(?s)<style>(.*?)</style>`} {
+	for what, expression := range map[string]string{"script": `(?s)<script>(.*?)</script>`,
+		"style": `(?s)<style>(.*?)</style>`} {
 		found := regexp.MustCompile(expression).FindAllStringSubmatch(page, -1)
 		require.Len(t, found, 1)
 		sum := sha256.Sum256([]byte(found[0][1]))
 		assert.Contains(t, policy, what+"-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
 	}
-	for _, part := range []string{"default-src 'none'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"} {
+	for _, part := range []string{"default-src 'none'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'",
+		"frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"} {
 		assert.Contains(t, policy, part)
 	}
 	assert.NotContains(t, policy, "unsafe")
-	assert.Contains(t, page, `content="`+strings.TrimSuffix(policy, "; frame-ancestors 'none'")+`"`, "a report has it, too")
+	assert.Contains(t, page, `content="`+strings.TrimSuffix(policy, "; frame-ancestors 'none'")+`"`,
+		"a report has it, too")
 	assert.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
 	assert.Equal(t, "no-store", w.Header().Get("Cache-Control"))
-	assert.NotRegexp(t, `innerHTML|outerHTML|insertAdjacent|document\.write|DOMParser|\beval\b|new Function|javascript:|https?://[^w]`, page)
+	assert.NotRegexp(t,
+		`innerHTML|outerHTML|insertAdjacent|document\.write|DOMParser|\beval\b|new Function|javascript:|https?://[^w]`,
+		page)
 	assert.NotRegexp(t, `<[^>]* (on[a-z]+|style|src)=`, page)
 }

@@ -26,16 +26,19 @@ func TestRequests(t *testing.T) {
 		id := c.create(t, "Noted")
 		target := c.uploadURL(t, id)
 		time.Sleep(time.Minute)
-		c.call("PUT", target, "audio", withHeader("Content-Type", audioType))
-		c.call("GET", "/v1/meetings?limit=5&cursor=x", "", withHeader("X-Trace", "t1"))
-		c.call("POST", "/v1/nowhere", `{"new":true}`)
+		c.send("PUT", target, "audio", withHeader("Content-Type", audioType))
+		c.send("GET", "/v1/meetings?limit=5&cursor=x", "", withHeader("X-Trace", "t1"))
+		c.send("POST", "/v1/nowhere", `{"new":true}`)
 
 		list := s.Requests()
 		require.Len(t, list, 5)
 		for i, r := range list {
 			assert.Equal(t, i+1, r.Seq)
 		}
-		create, upload, page, nowhere := list[0], list[2], list[3], list[4]
+		create := list[0]
+		upload := list[2]
+		page := list[3]
+		nowhere := list[4]
 		assert.EqualValues(t, "meetings.create", create.Operation)
 		assert.Equal(t, "POST", create.Method)
 		assert.Equal(t, minutestest.BaseURL, "https://"+create.Host)
@@ -76,20 +79,21 @@ func TestRequests_AreMasked(t *testing.T) {
 	c := callerOf(s)
 	id := c.create(t, "Noted")
 	target := c.uploadURL(t, id)
-	c.call("PUT", target, "audio", withHeader("Content-Type", audioType), withHeader("Authorization", "Bearer SECRET"))
-	c.call("GET", "/v1/SECRET/usage", "", func(r *http.Request) { r.Host = "SECRET.example" })
-	c.call("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", 16<<10-12)+`SECRET"}`) // cut in the middle of it
-	c.call("GET", "/v1/usage?key=SECRET", "", withHeader("X-Api-Key", "SECRET"), withHeader("Cookie", "a=SECRET"))
-	c.call("GET", "/v1/usage?access_token=hidden-1&client_secret=hidden-2", "",
+	c.send("PUT", target, "audio", withHeader("Content-Type", audioType), withHeader("Authorization", "Bearer SECRET"))
+	c.send("GET", "/v1/SECRET/usage", "", func(r *http.Request) { r.Host = "SECRET.example" })
+	c.send("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", 16<<10-12)+`SECRET"}`) // cut in the middle of it
+	c.send("GET", "/v1/usage?key=SECRET", "", withHeader("X-Api-Key", "SECRET"), withHeader("Cookie", "a=SECRET"))
+	c.send("GET", "/v1/usage?access_token=hidden-1&client_secret=hidden-2", "",
 		withHeader("Cookie", "session=hidden-3; theme hidden-4"), withHeader("X-Auth-Token", "hidden-5"),
 		withHeader("X-Api-Key", "hidden-6"), withHeader("Set-Cookie", "hidden-7"))
-	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
+	c.send("POST", "/v1/projects", `{"name":"SECRET"}`)
 	s.Inject(minutestest.Match{}, minutestest.LoseResponse(), minutestest.Reset())
-	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
-	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
+	c.send("POST", "/v1/projects", `{"name":"SECRET"}`)
+	c.send("POST", "/v1/projects", `{"name":"SECRET"}`)
 
 	stranger := &caller{c.client, c.base, "SECRET-of-nobody"}
-	assert.Equal(t, http.StatusUnauthorized, stranger.call("GET", "/v1/usage?key="+stranger.key, "", withHeader("X-Api-Key", stranger.key)).status)
+	assert.Equal(t, http.StatusUnauthorized,
+		stranger.send("GET", "/v1/usage?key="+stranger.key, "", withHeader("X-Api-Key", stranger.key)).status)
 
 	list := s.Requests()
 	require.Len(t, list, 11)
@@ -117,9 +121,9 @@ func TestRequests_HaveCodes(t *testing.T) {
 	target := c.uploadURL(t, c.create(t, "Noted"))
 	s.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
 	for range 2 {
-		c.call("PUT", target, "audio", withHeader("Content-Type", "audio/other"))
+		c.send("PUT", target, "audio", withHeader("Content-Type", "audio/other"))
 	}
-	c.call("GET", "/v1/meetings/mtg_none", "")
+	c.send("GET", "/v1/meetings/mtg_none", "")
 	var codes []string
 	for _, r := range s.Requests() {
 		codes = append(codes, r.Code)
@@ -134,7 +138,7 @@ func TestRequest_JSON(t *testing.T) {
 	s := minutestest.NewServer(t)
 	c := callerOf(s)
 	c.create(t, "Noted")
-	c.call("POST", "/v1/projects", `{"name":`)
+	c.send("POST", "/v1/projects", `{"name":`)
 	text, err := json.Marshal(s.Requests())
 	require.NoError(t, err)
 	var list []map[string]any
@@ -148,7 +152,7 @@ func TestJournal_IsBounded(t *testing.T) {
 	t.Parallel()
 	s := minutestest.NewServer(t)
 	const requests, bytes = 4096, 16 << 10
-	callerOf(s).call("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", 2*bytes)+`"}`)
+	callerOf(s).send("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", 2*bytes)+`"}`)
 	assert.Len(t, s.Requests()[0].Body, bytes)
 	for range requests + 10 {
 		s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
@@ -166,7 +170,7 @@ func TestWithLog_LogsEachRequest(t *testing.T) {
 	c := callerOf(s)
 	c.create(t, "Noted")
 	s.Inject(minutestest.Match{}, minutestest.LoseResponse())
-	c.call("GET", "/v1/usage", "")
+	c.send("GET", "/v1/usage", "")
 	assert.Equal(t, s.Requests(), told)
 	assert.Len(t, told, 2)
 }

@@ -31,12 +31,13 @@ func TestNetwork_DeliversEarlyError(t *testing.T) {
 		s := minutestest.NewServer(t)
 		c := callerOf(s)
 		url := c.uploadURL(t, c.create(t, "Rejected"))
-		recording, start := strings.Repeat("x", 1<<19), time.Now()
+		recording := strings.Repeat("x", 1<<19)
+		start := time.Now()
 		for _, kind := range []string{"of known length", "expects 100", "chunked"} {
 			for i := range 20 {
 				rejection := strings.Repeat("no", i%2*5000)
 				s.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Respond(403, "", rejection))
-				a := c.call("PUT", url, recording, func(r *http.Request) {
+				a := c.send("PUT", url, recording, func(r *http.Request) {
 					if kind == "chunked" {
 						r.ContentLength = -1
 					}
@@ -65,7 +66,7 @@ func TestNetwork_EndsRequestOfClientThatLeaves(t *testing.T) {
 		s.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		a := c.call("PUT", url, strings.Repeat("x", 1<<20), func(r *http.Request) { *r = *r.WithContext(ctx) })
+		a := c.send("PUT", url, strings.Repeat("x", 1<<20), func(r *http.Request) { *r = *r.WithContext(ctx) })
 		require.ErrorIs(t, a.err, context.DeadlineExceeded)
 		synctest.Wait()
 		require.Len(t, s.Requests(minutes.OpUpload), 1)
@@ -77,11 +78,12 @@ func TestNetwork_EndsRequestOfClientThatLeaves(t *testing.T) {
 func TestNetwork_IsCutByClose(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
-		s, other := minutestest.New(), minutestest.NewServer(t)
+		s := minutestest.New()
+		other := minutestest.NewServer(t)
 		s.Inject(minutestest.Match{}, minutestest.Call(func(minutestest.Request) { assert.NoError(t, s.Close()) }))
-		require.ErrorIs(t, callerOf(s).call("GET", "/v1/usage", "").err, syscall.ECONNRESET)
-		require.ErrorContains(t, callerOf(s).call("GET", "/v1/usage", "").err, "the Server is closed")
-		require.NoError(t, callerOf(other).call("GET", "/v1/usage", "").err)
+		require.ErrorIs(t, callerOf(s).send("GET", "/v1/usage", "").err, syscall.ECONNRESET)
+		require.ErrorContains(t, callerOf(s).send("GET", "/v1/usage", "").err, "the Server is closed")
+		require.NoError(t, callerOf(other).send("GET", "/v1/usage", "").err)
 		_, err := other.HTTPClient().Get("https://example.com/")
 		require.ErrorContains(t, err, "no such host in this in-memory network")
 	})

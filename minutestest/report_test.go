@@ -64,7 +64,7 @@ func TestReport_IsLeftByAFailedTest(t *testing.T) {
 				c := callerOf(s)
 				id := c.create(t, "Weekly")
 				for range 2 {
-					c.call("GET", "/v1/meetings/"+id, "")
+					c.send("GET", "/v1/meetings/"+id, "")
 					if !tc.failed {
 						break
 					}
@@ -118,7 +118,7 @@ func TestScript_WithoutMeetingIsLoggedByAFailedTest(t *testing.T) {
 			t.Parallel()
 			tb := &failingTB{failed: c.failed}
 			s := minutestest.NewServer(tb)
-			callerOf(s).call("POST", "/v1/meetings", `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`)
+			callerOf(s).send("POST", "/v1/meetings", `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`)
 			s.Script(
 				minutestest.Script{Title: "Wekly", Outcome: minutes.StatusMinutesFailed},
 				minutestest.Script{ExternalID: "weakly", Hold: minutes.StatusTranscribing},

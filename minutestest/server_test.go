@@ -98,8 +98,8 @@ func (a response) code() string {
 	return envelope.Error.Code
 }
 
-// call makes one request, to a path of the service or to any URL.
-func (c *caller) call(method, url, body string, set ...func(*http.Request)) response {
+// send makes one request, to a path of the service or to any URL.
+func (c *caller) send(method, url, body string, set ...func(*http.Request)) response {
 	if strings.HasPrefix(url, "/") {
 		url = c.base + url
 	}
@@ -143,7 +143,7 @@ const audioType = "audio/ogg"
 // create makes a meeting and returns its id.
 func (c *caller) create(t testing.TB, title string) string {
 	t.Helper()
-	a := c.call("POST", "/v1/meetings", fmt.Sprintf(`{"title":%q,"date":"2026-11-21"}`, title))
+	a := c.send("POST", "/v1/meetings", fmt.Sprintf(`{"title":%q,"date":"2026-11-21"}`, title))
 	require.NoError(t, a.err)
 	require.Equal(t, http.StatusCreated, a.status, a.text)
 	return a.field("id")
@@ -151,7 +151,7 @@ func (c *caller) create(t testing.TB, title string) string {
 
 func (c *caller) uploadURL(t testing.TB, id string) string {
 	t.Helper()
-	a := c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"`+audioType+`"}`)
+	a := c.send("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"`+audioType+`"}`)
 	require.NoError(t, a.err)
 	require.Equal(t, http.StatusOK, a.status, a.text)
 	return a.field("upload_url")
@@ -161,7 +161,7 @@ func (c *caller) uploadURL(t testing.TB, id string) string {
 func (c *caller) upload(t testing.TB, title, audio string) string {
 	t.Helper()
 	id := c.create(t, title)
-	a := c.call("PUT", c.uploadURL(t, id), audio, withHeader("Content-Type", audioType))
+	a := c.send("PUT", c.uploadURL(t, id), audio, withHeader("Content-Type", audioType))
 	require.NoError(t, a.err)
 	require.Equal(t, http.StatusOK, a.status, a.text)
 	return id
@@ -169,7 +169,7 @@ func (c *caller) upload(t testing.TB, title, audio string) string {
 
 func (c *caller) status(t testing.TB, id string) minutes.Status {
 	t.Helper()
-	a := c.call("GET", "/v1/meetings/"+id, "")
+	a := c.send("GET", "/v1/meetings/"+id, "")
 	require.NoError(t, a.err)
 	require.Equal(t, http.StatusOK, a.status, a.text)
 	return minutes.Status(a.field("status"))
@@ -217,13 +217,13 @@ func TestListen_ServesOnASocket(t *testing.T) {
 	id := c.create(t, "Over a socket")
 	url := c.uploadURL(t, id)
 	assert.True(t, strings.HasPrefix(url, base+"/"), url)
-	a := c.call("PUT", url, "audio", withHeader("Content-Type", audioType))
+	a := c.send("PUT", url, "audio", withHeader("Content-Type", audioType))
 	assert.Equal(t, http.StatusOK, a.status)
 
 	_, err = s.Listen(strings.TrimPrefix(base, "http://"))
 	require.ErrorContains(t, err, "address already in use")
 	require.NoError(t, s.Close())
-	require.Error(t, c.call("GET", "/v1/meetings", "").err)
+	require.Error(t, c.send("GET", "/v1/meetings", "").err)
 	require.NoError(t, s.Close(), "twice")
 }
 
@@ -255,7 +255,8 @@ func TestWithAudio_KeepsAudio(t *testing.T) {
 func TestClient_HasItsOwnKey(t *testing.T) {
 	t.Parallel()
 	s := minutestest.NewServer(t)
-	m, created, err := s.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Ours", Date: "2026-11-21", Visibility: minutes.VisibilityPrivate})
+	m, created, err := s.Client().Meetings.Create(t.Context(),
+		&minutes.MeetingCreateParams{Title: "Ours", Date: "2026-11-21", Visibility: minutes.VisibilityPrivate})
 	require.NoError(t, err)
 	assert.True(t, created)
 	_, err = s.ClientWithKey("key_ben").Meetings.Get(t.Context(), m.ID)
@@ -276,7 +277,8 @@ func TestKey_IsTheFirstWithEveryScope(t *testing.T) {
 		{Secret: "good", IntegrationID: "int_ci"},
 	}
 	assert.Equal(t, "good", minutestest.NewServer(t, minutestest.WithWorld(w)).Key())
-	o.Keys[4].Scopes = []minutes.Scope{"minutes:read", "meetings:delete", "meetings:write", "meetings:read", "employees:write", "employees:read"}
+	o.Keys[4].Scopes = []minutes.Scope{"minutes:read", "meetings:delete", "meetings:write", "meetings:read",
+		"employees:write", "employees:read"}
 	assert.Equal(t, "good", minutestest.NewServer(t, minutestest.WithWorld(w)).Key(), "with a list of all")
 	o.Keys = o.Keys[:4]
 	assert.Empty(t, minutestest.NewServer(t, minutestest.WithWorld(w)).Key())

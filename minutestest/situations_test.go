@@ -37,11 +37,12 @@ func TestMatch_NamesAMeeting(t *testing.T) {
 				var all sync.WaitGroup
 				for _, title := range []string{"First", "Second", "Third", "Fourth"} {
 					all.Go(func() {
-						id := c.call("POST", "/v1/meetings", `{"title":"`+title+`","date":"2026-11-21","external_id":"ext-`+title+`"}`).field("id")
-						c.call("PUT", c.uploadURL(t, id), "audio", withHeader("Content-Type", audioType))
+						id := c.send("POST", "/v1/meetings",
+							`{"title":"`+title+`","date":"2026-11-21","external_id":"ext-`+title+`"}`).field("id")
+						c.send("PUT", c.uploadURL(t, id), "audio", withHeader("Content-Type", audioType))
 						c.status(t, id)
 						if m.Title == "" {
-							c.call("GET", "/v1/meetings?external_id=ext-"+title, "")
+							c.send("GET", "/v1/meetings?external_id=ext-"+title, "")
 						}
 					})
 				}
@@ -74,11 +75,13 @@ func TestMatch_LeavesBodyReadable(t *testing.T) {
 	s.Inject(minutestest.Match{Title: "Another"}, minutestest.Reset()).Optional()
 	c := callerOf(s)
 	long := strings.Repeat("x", 1<<20)
-	assert.Equal(t, "Weekly", c.call("POST", "/v1/meetings", `{"title":"Weekly","date":"2026-11-21"}`).field("title"))
-	assert.Equal(t, http.StatusRequestEntityTooLarge, c.call("POST", "/v1/meetings", `{"title":"`+long+`","date":"2026-11-21"}`).status)
-	assert.Equal(t, http.StatusRequestEntityTooLarge, c.call("POST", "/v1/meetings", `{"title":"`+long+`","date":"2026-11-21"}`, func(r *http.Request) {
-		r.ContentLength = -1
-	}).status)
+	assert.Equal(t, "Weekly", c.send("POST", "/v1/meetings", `{"title":"Weekly","date":"2026-11-21"}`).field("title"))
+	assert.Equal(t, http.StatusRequestEntityTooLarge,
+		c.send("POST", "/v1/meetings", `{"title":"`+long+`","date":"2026-11-21"}`).status)
+	assert.Equal(t, http.StatusRequestEntityTooLarge,
+		c.send("POST", "/v1/meetings", `{"title":"`+long+`","date":"2026-11-21"}`, func(r *http.Request) {
+			r.ContentLength = -1
+		}).status)
 }
 
 // WithLog and Call may call every method of the Server.
@@ -90,7 +93,8 @@ func TestCallbacks_MayCallTheServer(t *testing.T) {
 		called := 0
 		everything := func(r minutestest.Request) {
 			called++
-			_, _ = s.Requests(), s.Violations()
+			_ = s.Requests()
+			_ = s.Violations()
 			_, _ = s.Meeting(r.MeetingID)
 			_ = s.Organisation("org_acme")
 			s.Update("org_acme", func(o *minutestest.Organisation) { o.Name = "Acme again" })
@@ -103,7 +107,7 @@ func TestCallbacks_MayCallTheServer(t *testing.T) {
 		s = minutestest.NewServer(t, minutestest.WithLog(everything))
 		ids = s.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly"})
 		s.Inject(minutestest.Match{}, minutestest.Call(everything))
-		callerOf(s).call("GET", "/v1/usage", "")
+		callerOf(s).send("GET", "/v1/usage", "")
 		assert.Equal(t, 2, called)
 		callerOf(s).create(t, "Weekly")
 		assert.Equal(t, 3, called)
@@ -116,14 +120,18 @@ func TestSlowUpload_EndsWithItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := minutestest.NewServer(t)
 		c := callerOf(s)
-		s.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.SlowUpload(1000), minutestest.SlowUpload(1))
-		url, began := c.uploadURL(t, c.create(t, "Weekly")), time.Now()
-		assert.Equal(t, 200, c.call("PUT", url, strings.Repeat("a", 60_000), withHeader("Content-Type", audioType)).status)
+		s.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.SlowUpload(1000),
+			minutestest.SlowUpload(1))
+		url := c.uploadURL(t, c.create(t, "Weekly"))
+		began := time.Now()
+		assert.Equal(t, 200,
+			c.send("PUT", url, strings.Repeat("a", 60_000), withHeader("Content-Type", audioType)).status)
 		assert.Equal(t, time.Minute, time.Since(began).Round(time.Second))
 		id := c.create(t, "Weekly")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		a := c.call("PUT", c.uploadURL(t, id), strings.Repeat("a", 60_000), withHeader("Content-Type", audioType), func(r *http.Request) { *r = *r.WithContext(ctx) })
+		a := c.send("PUT", c.uploadURL(t, id), strings.Repeat("a", 60_000), withHeader("Content-Type", audioType),
+			func(r *http.Request) { *r = *r.WithContext(ctx) })
 		require.ErrorIs(t, a.err, context.DeadlineExceeded)
 		synctest.Wait()
 		assert.Len(t, s.Requests(minutes.OpUpload), 2)
@@ -138,12 +146,12 @@ func TestShowStatus_ReplacesStatus(t *testing.T) {
 		id := c.upload(t, `"status":"x"`, "audio")
 		s.Advance(id, minutes.StatusMinutesReady)
 		s.Inject(minutestest.Match{Times: 3}, minutestest.ShowStatus("archiving"))
-		a := c.call("GET", "/v1/meetings/"+id, "")
+		a := c.send("GET", "/v1/meetings/"+id, "")
 		assert.Equal(t, "archiving", a.field("status"))
 		assert.Equal(t, `"status":"x"`, a.field("title"))
-		assert.Contains(t, c.call("GET", "/v1/meetings", "").text, `"status":"archiving"`)
-		assert.Equal(t, http.StatusNotFound, c.call("GET", "/v1/meetings/mtg_x", "").status)
-		assert.Equal(t, "minutes_ready", c.call("GET", "/v1/meetings/"+id, "").field("status"))
+		assert.Contains(t, c.send("GET", "/v1/meetings", "").text, `"status":"archiving"`)
+		assert.Equal(t, http.StatusNotFound, c.send("GET", "/v1/meetings/mtg_x", "").status)
+		assert.Equal(t, "minutes_ready", c.send("GET", "/v1/meetings/"+id, "").field("status"))
 	})
 }
 
@@ -156,20 +164,21 @@ func TestInjection_During(t *testing.T) {
 		outage := s.Inject(minutestest.Match{}, minutestest.BadGateway()).During(time.Minute, 6*time.Minute)
 		var got []int
 		for range 8 {
-			got = append(got, c.call("GET", "/v1/usage", "").status)
+			got = append(got, c.send("GET", "/v1/usage", "").status)
 			time.Sleep(time.Minute)
 		}
 		assert.Equal(t, []int{200, 502, 502, 502, 502, 502, 200, 200}, got)
 		assert.Equal(t, 5, outage.Applied())
 		assert.Equal(t, 5, outage.Seen())
 	})
-	for name, use := range map[string]func(i *minutestest.Injection){"unused": func(*minutestest.Injection) {}, "optional": func(i *minutestest.Injection) { i.Optional() }} {
+	for name, use := range map[string]func(i *minutestest.Injection){"unused": func(*minutestest.Injection) {},
+		"optional": func(i *minutestest.Injection) { i.Optional() }} {
 		synctest.Test(t, func(t *testing.T) {
 			failures := nested(func(tb *fakeTB) {
 				s := minutestest.NewServer(tb)
 				use(s.Inject(minutestest.Match{}, minutestest.Reset()).During(0, time.Minute))
 				time.Sleep(time.Minute)
-				callerOf(s).call("GET", "/v1/usage", "")
+				callerOf(s).send("GET", "/v1/usage", "")
 			})
 			assert.Len(t, failures, map[string]int{"unused": 1, "optional": 0}[name])
 		})
@@ -183,9 +192,9 @@ func TestRefuse_DoesNotApplyToStorage(t *testing.T) {
 	c := callerOf(s)
 	url := c.uploadURL(t, c.create(t, "Weekly"))
 	i := s.Inject(minutestest.Match{}, minutestest.Refuse(minutes.ErrInternal))
-	assert.Equal(t, 200, c.call("PUT", url, "audio", withHeader("Content-Type", audioType)).status)
+	assert.Equal(t, 200, c.send("PUT", url, "audio", withHeader("Content-Type", audioType)).status)
 	assert.Zero(t, i.Seen())
-	assert.Equal(t, 500, c.call("GET", "/v1/usage", "").status)
+	assert.Equal(t, 500, c.send("GET", "/v1/usage", "").status)
 }
 
 // A World may begin with meetings: 500 finished ones need no loop.
@@ -193,20 +202,24 @@ func TestWorld_HoldsMeetings(t *testing.T) {
 	t.Parallel()
 	w := slow()
 	o := &w.Organisations[0]
-	o.Credits, o.TranscribeSeconds = new(3), new(30)
+	o.Credits = new(3)
+	o.TranscribeSeconds = new(30)
 	o.Meetings = []minutestest.WorldMeeting{
 		{Title: "Archive", ExternalID: "arc", Count: 50},
 		{Title: "Private", CreatorID: "emp_ben", Visibility: minutes.VisibilityPrivate, Status: minutes.StatusCreated},
-		{Title: "By Eve", CreatorID: "emp_eve", ExternalID: "eve", Date: "2025-12-24", ParticipantIDs: []string{"emp_ada"}, Status: minutes.StatusTranscribing},
+		{Title: "By Eve", CreatorID: "emp_eve", ExternalID: "eve", Date: "2025-12-24",
+			ParticipantIDs: []string{"emp_ada"}, Status: minutes.StatusTranscribing},
 	}
-	for status := range map[minutes.Status]bool{"audio_rejected": true, "transcribe_blocked": true, "transcription_failed": true, "minutes_failed": true, "audio_uploaded": true, "generating_minutes": true} {
+	for status := range map[minutes.Status]bool{"audio_rejected": true, "transcribe_blocked": true,
+		"transcription_failed": true, "minutes_failed": true, "audio_uploaded": true, "generating_minutes": true} {
 		o.Meetings = append(o.Meetings, minutestest.WorldMeeting{Title: string(status), Status: status})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := unjudged(t, minutestest.WithWorld(w))
 		all := s.Meetings()
 		require.Len(t, all, 58)
-		assert.Equal(t, []string{"arc-1", "arc-50", "", "eve"}, []string{all[0].ExternalID, all[49].ExternalID, all[50].ExternalID, all[51].ExternalID})
+		assert.Equal(t, []string{"arc-1", "arc-50", "", "eve"},
+			[]string{all[0].ExternalID, all[49].ExternalID, all[50].ExternalID, all[51].ExternalID})
 		assert.Equal(t, minutes.StatusMinutesReady, all[0].Status)
 		assert.NotEmpty(t, all[0].Markdown)
 		assert.Equal(t, "emp_ben", all[50].Creator)
@@ -233,10 +246,15 @@ func TestAddMeetings_ContinueByThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t)
 		client := s.Client()
-		s.Update("org_acme", func(o *minutestest.Organisation) { o.Credits, o.TranscribeSeconds = new(5), new(100) })
-		s.Script(minutestest.Script{Outcome: minutes.StatusAudioRejected}, minutestest.Script{Title: "Failing", Outcome: minutes.StatusMinutesFailed})
+		s.Update("org_acme", func(o *minutestest.Organisation) {
+			o.Credits = new(5)
+			o.TranscribeSeconds = new(100)
+		})
+		s.Script(minutestest.Script{Outcome: minutes.StatusAudioRejected},
+			minutestest.Script{Title: "Failing", Outcome: minutes.StatusMinutesFailed})
 		ids := s.AddMeetings("org_acme",
-			minutestest.WorldMeeting{Title: "Standup", CreatorID: "emp_ada", Visibility: minutes.VisibilityOrganisation, Status: minutes.StatusTranscribing, Count: 3},
+			minutestest.WorldMeeting{Title: "Standup", CreatorID: "emp_ada", Visibility: minutes.VisibilityOrganisation,
+				Status: minutes.StatusTranscribing, Count: 3},
 			minutestest.WorldMeeting{Title: "Failing", Status: minutes.StatusAudioUploaded},
 			minutestest.WorldMeeting{Title: "No audio", ExternalID: "x", Count: 2, Status: minutes.StatusCreated},
 			minutestest.WorldMeeting{Title: "Private", CreatorID: "emp_ben"},
@@ -244,7 +262,8 @@ func TestAddMeetings_ContinueByThemselves(t *testing.T) {
 		require.Len(t, ids, 7)
 		usage, err := client.Usage.Get(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, []int{5, 100}, []int{usage.CreditsRemaining, usage.TranscribeSecondsRemaining}, "nothing has ended yet")
+		assert.Equal(t, []int{5, 100}, []int{usage.CreditsRemaining, usage.TranscribeSecondsRemaining},
+			"nothing has ended yet")
 
 		time.Sleep(time.Hour)
 		var got []string
@@ -252,14 +271,16 @@ func TestAddMeetings_ContinueByThemselves(t *testing.T) {
 			got = append(got, m.Title+" "+m.ExternalID+" "+m.Creator+" "+string(m.Status))
 		}
 		assert.Equal(t, []string{
-			"Standup  emp_ada minutes_ready", "Standup  emp_ada minutes_ready", "Standup  emp_ada minutes_ready", "Failing  int_ci minutes_failed",
+			"Standup  emp_ada minutes_ready", "Standup  emp_ada minutes_ready", "Standup  emp_ada minutes_ready",
+			"Failing  int_ci minutes_failed",
 			"No audio x-1 int_ci created", "No audio x-2 int_ci created", "Private  emp_ben minutes_ready",
 		}, got)
 		_, err = client.Meetings.Get(t.Context(), ids[6])
 		require.ErrorIs(t, err, minutes.ErrNotFound, "the default visibility of a member's meeting is private")
 		usage, err = client.Usage.Get(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, []int{2, 96}, []int{usage.CreditsRemaining, usage.TranscribeSecondsRemaining}, "three went on from transcribing, one failed in the end")
+		assert.Equal(t, []int{2, 96}, []int{usage.CreditsRemaining, usage.TranscribeSecondsRemaining},
+			"three went on from transcribing, one failed in the end")
 		assert.Empty(t, s.Requests(minutes.OpMeetingsCreate, minutes.OpUpload))
 	})
 }
@@ -269,9 +290,10 @@ func TestAddMeetings_NamesPathOfMistake(t *testing.T) {
 	s := minutestest.New()
 	first := s.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly", ExternalID: "weekly"})
 	for want, m := range map[string]minutestest.WorldMeeting{
-		"meetings[0].title: 1 to 300 characters expected":                  {},
-		`meetings[0].creator_id: no member or integration "emp_x"`:         {Title: "x", CreatorID: "emp_x"},
-		"meetings[0].participant_ids[0]: no member \"emp_x\"":              {Title: "x", ParticipantIDs: []string{"emp_x"}},
+		"meetings[0].title: 1 to 300 characters expected":          {},
+		`meetings[0].creator_id: no member or integration "emp_x"`: {Title: "x", CreatorID: "emp_x"},
+		"meetings[0].participant_ids[0]: no member \"emp_x\"": {Title: "x",
+			ParticipantIDs: []string{"emp_x"}},
 		"meetings[0].external_id: the same as that of meeting " + first[0]: {Title: "x", ExternalID: "weekly"},
 		"meetings[0].count: 100001 is not from 0 to 100000":                {Title: "x", Count: 100_001},
 		"meetings[0].count: -1 is not from 0 to 100000":                    {Title: "x", Count: -1},
@@ -288,7 +310,7 @@ func TestWithMinPollInterval_SetsAuditAndCacheControl(t *testing.T) {
 		s := unjudged(t, minutestest.WithMinPollInterval(1500*time.Millisecond))
 		c := callerOf(s)
 		id := c.create(t, "Polled")
-		assert.Equal(t, "private, max-age=2", c.call("GET", "/v1/meetings/"+id, "").header.Get("Cache-Control"))
+		assert.Equal(t, "private, max-age=2", c.send("GET", "/v1/meetings/"+id, "").header.Get("Cache-Control"))
 		time.Sleep(1500 * time.Millisecond)
 		c.status(t, id)
 		assert.Empty(t, s.Violations())
@@ -296,7 +318,10 @@ func TestWithMinPollInterval_SetsAuditAndCacheControl(t *testing.T) {
 		c.status(t, id)
 		assert.Len(t, s.Violations(), 1)
 	})
-	assert.PanicsWithError(t, "minutestest: New: WithMinPollInterval: -1s is not over 0", func() { minutestest.New(minutestest.WithMinPollInterval(-time.Second)) })
+	assert.PanicsWithError(t,
+		"minutestest: New: WithMinPollInterval: -1s is not over 0", func() {
+			minutestest.New(minutestest.WithMinPollInterval(-time.Second))
+		})
 }
 
 // The faults of the connection happen before the Server sees a request.
@@ -306,8 +331,10 @@ func TestFaults_OfTheConnection(t *testing.T) {
 		fault minutestest.Fault
 		is    func(error) bool
 	}{
-		"certificate": {minutestest.BadCertificate(), func(err error) bool { _, ok := errors.AsType[x509.UnknownAuthorityError](err); return ok }},
-		"refused":     {minutestest.ConnectionRefused(), func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }},
+		"certificate": {minutestest.BadCertificate(),
+			func(err error) bool { _, ok := errors.AsType[x509.UnknownAuthorityError](err); return ok }},
+		"refused": {minutestest.ConnectionRefused(),
+			func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }},
 		"no host": {minutestest.NoSuchHost(), func(err error) bool {
 			dns, ok := errors.AsType[*net.DNSError](err)
 			return ok && dns.IsNotFound && minutestest.BaseURL == "https://"+dns.Name
@@ -317,7 +344,7 @@ func TestFaults_OfTheConnection(t *testing.T) {
 			t.Parallel()
 			s := minutestest.NewServer(t)
 			i := s.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Title: "Weekly"}, c.fault)
-			err := callerOf(s).call("POST", "/v1/meetings", `{"title":"Weekly","date":"2026-11-21"}`).err
+			err := callerOf(s).send("POST", "/v1/meetings", `{"title":"Weekly","date":"2026-11-21"}`).err
 			require.True(t, c.is(err), "%v", err)
 			assert.Equal(t, 1, i.Applied())
 			assert.Empty(t, s.Requests())
@@ -334,11 +361,11 @@ func TestConnectionFaults_MayBeDelayed(t *testing.T) {
 		refused := minutestest.ConnectionRefused().Delayed(time.Minute)
 		s.Inject(minutestest.Match{}, refused, refused)
 		began := time.Now()
-		require.ErrorIs(t, callerOf(s).call("GET", "/v1/usage", "").err, syscall.ECONNREFUSED)
+		require.ErrorIs(t, callerOf(s).send("GET", "/v1/usage", "").err, syscall.ECONNREFUSED)
 		assert.Equal(t, time.Minute, time.Since(began))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		err := callerOf(s).call("GET", "/v1/usage", "", func(r *http.Request) { *r = *r.WithContext(ctx) }).err
+		err := callerOf(s).send("GET", "/v1/usage", "", func(r *http.Request) { *r = *r.WithContext(ctx) }).err
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, time.Minute+time.Second, time.Since(began))
 	})
@@ -353,16 +380,16 @@ func TestWithEdgeLimit_RejectsWhatComesTooFast(t *testing.T) {
 		ada := &caller{c.client, c.base, "key_ada"}
 		var got []int
 		for range 3 {
-			got = append(got, c.call("GET", "/v1/usage", "").status, ada.call("GET", "/v1/usage", "").status)
+			got = append(got, c.send("GET", "/v1/usage", "").status, ada.send("GET", "/v1/usage", "").status)
 		}
 		assert.Equal(t, []int{200, 200, 200, 200, 429, 429}, got)
-		a := c.call("GET", "/v1/usage", "")
+		a := c.send("GET", "/v1/usage", "")
 		assert.Equal(t, []any{429, "1", "Too many requests\n"}, []any{a.status, a.header.Get("Retry-After"), a.text})
 		for range 3 {
-			assert.NotEqual(t, 429, c.call("PUT", "https://storage.minutes.test/storage/x", "").status)
+			assert.NotEqual(t, 429, c.send("PUT", "https://storage.minutes.test/storage/x", "").status)
 		}
 		time.Sleep(time.Second)
-		assert.Equal(t, 200, c.call("GET", "/v1/usage", "").status)
+		assert.Equal(t, 200, c.send("GET", "/v1/usage", "").status)
 		r := s.Requests(minutes.OpUsageGet)[4]
 		assert.Equal(t, []any{429, "edge limit", ""}, []any{r.Status, r.Fault, r.Code})
 	})

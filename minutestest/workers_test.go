@@ -27,7 +27,8 @@ var clients = map[string]func(t *testing.T, srv *minutestest.Server) [2]*minutes
 		client := srv.Client()
 		return [2]*minutes.Client{client, client}
 	},
-	"a Client each, on one key and one connection": func(t *testing.T, srv *minutestest.Server) (list [2]*minutes.Client) {
+	"a Client each, on one key and one connection": func(t *testing.T,
+		srv *minutestest.Server) (list [2]*minutes.Client) {
 		for i := range list {
 			client, err := minutes.New(minutestest.BaseURL, srv.Key(), minutes.WithHTTPClient(srv.HTTPClient()))
 			require.NoError(t, err)
@@ -38,7 +39,8 @@ var clients = map[string]func(t *testing.T, srv *minutestest.Server) [2]*minutes
 }
 
 // inManyRuns runs test in a new bubble for each way and seed, with faults.
-func inManyRuns(t *testing.T, test func(t *testing.T, srv *minutestest.Server, workers [2]*minutes.Client, rnd *rand.Rand)) {
+func inManyRuns(t *testing.T,
+	test func(t *testing.T, srv *minutestest.Server, workers [2]*minutes.Client, rnd *rand.Rand)) {
 	t.Helper()
 	for name, of := range clients {
 		t.Run(name, func(t *testing.T) {
@@ -48,8 +50,11 @@ func inManyRuns(t *testing.T, test func(t *testing.T, srv *minutestest.Server, w
 					rnd := rand.New(rand.NewPCG(uint64(seed), 1))
 					srv := newSlow(t)
 					for range rnd.IntN(3) {
-						op := []minutes.Operation{minutes.OpMeetingsCreate, minutes.OpMeetingsUploadURL, minutes.OpMeetingsGet, minutes.OpMeetingsMinutes}[rnd.IntN(4)]
-						fault := []minutestest.Fault{minutestest.RateLimit(""), minutestest.Reset(), minutestest.LoseResponse(), minutestest.BadGateway(), minutestest.Refuse(minutes.ErrInternal).AfterEffect()}[rnd.IntN(5)]
+						op := []minutes.Operation{minutes.OpMeetingsCreate, minutes.OpMeetingsUploadURL,
+							minutes.OpMeetingsGet, minutes.OpMeetingsMinutes}[rnd.IntN(4)]
+						fault := []minutestest.Fault{minutestest.RateLimit(""), minutestest.Reset(),
+							minutestest.LoseResponse(), minutestest.BadGateway(),
+							minutestest.Refuse(minutes.ErrInternal).AfterEffect()}[rnd.IntN(5)]
 						srv.Inject(minutestest.Match{Operation: op, Nth: 1 + rnd.IntN(3)}, fault).Optional()
 					}
 					test(t, srv, of(t, srv), rnd)

@@ -32,7 +32,8 @@ func TestLoadWorld(t *testing.T) {
 	t.Parallel()
 	w, err := minutestest.LoadWorld(strings.NewReader(everything))
 	require.NoError(t, err)
-	assert.Equal(t, minutestest.Stages{Prepare: 20 * time.Millisecond, Transcribe: 90 * time.Second, Write: 50 * time.Millisecond}, w.Stages)
+	assert.Equal(t, minutestest.Stages{Prepare: 20 * time.Millisecond, Transcribe: 90 * time.Second,
+		Write: 50 * time.Millisecond}, w.Stages)
 	o := w.Organisations[0]
 	assert.Equal(t, 100, *o.Credits)
 	assert.Equal(t, minutes.MemberStatusInvited, o.Member("emp_ada").Status)
@@ -116,56 +117,110 @@ func TestLoadWorld_SkipsByteOrderMark(t *testing.T) {
 func TestLoadWorld_NamesPathOfMistake(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ world, want string }{
-		"nothing":               {``, `world: the JSON value is not complete`},
-		"not JSON":              {"{\n\"organisations\":x}", `world: line 2: invalid character 'x' looking for beginning of value`},
-		"two values":            {`{} {}`, `world: there is more after the JSON value`},
-		"garbage after it":      {small + "\n}", `world: there is more after the JSON value`},
-		"a list":                {`[]`, `world: an object expected`},
-		"null":                  {`null`, `world: organisations: at least one expected`},
-		"no organisation":       {`{"stages":{"write":"1s"},"organisations":[]}`, `world: organisations: at least one expected`},
-		"a decimal point":       {`{"organisations":[{"id":"o","max_terms":10.5}]}`, `world: organisations[0].max_terms: a whole number expected`},
-		"unknown field":         {`{"organisation":[]}`, `world: unknown field "organisation"`},
-		"unknown field inside":  {`{"organisations":[{"id":"o","members":[{"id":"emp_1"},{"id":"emp_2","nmae":"x"}]}]}`, `world: organisations[0].members[1]: unknown field "nmae"`},
-		"unknown stage":         {`{"stages":{"prepair":"1s"}}`, `world: stages: unknown field "prepair"`},
-		"no duration":           {`{"stages":{"prepare":"soon"}}`, `world: stages.prepare: "soon" is not a duration such as 20ms or 1m30s`},
-		"negative duration":     {`{"stages":{"write":"-1s"},"organisations":[{"id":"o"}]}`, `stages.write: -1s is negative`},
-		"negative preparation":  {`{"stages":{"prepare":"-1s"},"organisations":[{"id":"o"}]}`, `stages.prepare: -1s is negative`},
-		"no id":                 {`{"organisations":[{"name":"Acme"}]}`, `organisations[0].id: missing`},
-		"negative credits":      {`{"organisations":[{"id":"o","credits":-1}]}`, `organisations[0].credits: -1 is negative`},
-		"no date":               {`{"organisations":[{"id":"o","next_reset_at":"2026-02-30"}]}`, `organisations[0].next_reset_at: "2026-02-30" is no date such as 2026-12-01`},
-		"organisation twice":    {`{"organisations":[{"id":"o"},{"id":"o"}]}`, `organisations[1].id: the same as organisations[0].id`},
-		"member's prefix":       {`{"organisations":[{"id":"o","members":[{"id":"ada"}]}]}`, `organisations[0].members[0].id: "ada" does not begin with emp_`},
-		"member twice":          {`{"organisations":[{"id":"o","members":[{"id":"emp_a"}]},{"id":"p","members":[{"id":"emp_a"}]}]}`, `organisations[1].members[0].id: the same as organisations[0].members[0].id`},
-		"email twice":           {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"a@x.example"},{"id":"emp_b","email":"A@X.example"}]}]}`, `organisations[0].members[1].email: the same as organisations[0].members[0].email`},
-		"no address":            {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"ada"}]}]}`, `organisations[0].members[0].email: "ada" is not an address`},
-		"two with one id":       {`{"organisations":[{"id":"o","members":[{"id":"emp_a"}],"integrations":[{"id":"emp_a"}]}]}`, `organisations[0].integrations[0].id: the same as organisations[0].members[0].id`},
-		"integration twice":     {`{"organisations":[{"id":"o","integrations":[{"id":"i"}]},{"id":"p","integrations":[{"id":"i"}]}]}`, `organisations[1].integrations[0].id: the same as organisations[0].integrations[0].id`},
-		"no integration's id":   {`{"organisations":[{"id":"o","integrations":[{"id":" "}]}]}`, `organisations[0].integrations[0].id: missing`},
-		"no more than a prefix": {`{"organisations":[{"id":"o","projects":[{"id":"prj_"}]}]}`, `organisations[0].projects[0].id: "prj_" does not begin with prj_`},
-		"project twice":         {`{"organisations":[{"id":"o","projects":[{"id":"prj_a"}]},{"id":"p","projects":[{"id":"prj_a"}]}]}`, `organisations[1].projects[0].id: the same as organisations[0].projects[0].id`},
-		"template's prefix":     {`{"organisations":[{"id":"o","templates":[{"id":"brief"}]}]}`, `organisations[0].templates[0].id: "brief" does not begin with tpl_`},
-		"secrets of two":        {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i"}]},{"id":"p","integrations":[{"id":"j"}],"keys":[{"secret":"k","integration_id":"j"}]}]}`, `organisations[1].keys[0].secret: the same as organisations[0].keys[0].secret`},
-		"negative seconds":      {`{"organisations":[{"id":"o","transcribe_seconds":-1}]}`, `organisations[0].transcribe_seconds: -1 is negative`},
-		"negative members":      {`{"organisations":[{"id":"o","max_members":-1}]}`, `organisations[0].max_members: -1 is negative`},
-		"member's status":       {`{"organisations":[{"id":"o","members":[{"id":"emp_a","status":"away"}]}]}`, `organisations[0].members[0].status: "away" is none of ["active" "invited" "no_account" "deactivated"]`},
-		"visibility":            {`{"organisations":[{"id":"o","integrations":[{"id":"i","default_visibility":"public"}]}]}`, `organisations[0].integrations[0].default_visibility: "public" is none of ["private" "organisation" "shared"]`},
-		"project's prefix":      {`{"organisations":[{"id":"o","projects":[{"id":"apollo"}]}]}`, `organisations[0].projects[0].id: "apollo" does not begin with prj_`},
-		"template twice":        {`{"organisations":[{"id":"o","templates":[{"id":"tpl_a"},{"id":"tpl_a"}]}]}`, `organisations[0].templates[1].id: the same as organisations[0].templates[0].id`},
-		"empty term":            {`{"organisations":[{"id":"o","vocabulary":[{"term":" "}]}]}`, `organisations[0].vocabulary[0].term: missing`},
-		"term twice":            {`{"organisations":[{"id":"o","vocabulary":[{"term":"a"},{"term":"a "}]}]}`, `organisations[0].vocabulary[1].term: the same as organisations[0].vocabulary[0].term`},
-		"too many terms":        {`{"organisations":[{"id":"o","max_terms":1,"vocabulary":[{"term":"a"},{"term":"b"}]}]}`, `organisations[0].vocabulary: 2 terms, 1 at most`},
-		"empty variant":         {`{"organisations":[{"id":"o","vocabulary":[{"term":"a","variants":[{"text":""}]}]}]}`, `organisations[0].vocabulary[0].variants[0].text: missing`},
-		"variant's source":      {`{"organisations":[{"id":"o","vocabulary":[{"term":"a","variants":[{"text":"b","source":"me"}]}]}]}`, `organisations[0].vocabulary[0].variants[0].source: "me" is none of ["auto" "manual"]`},
-		"no secret":             {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: missing`},
-		"secret with space":     {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"a b","integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: a header cannot carry it`},
-		"secret with DEL":       {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"a\u007f","integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: a header cannot carry it`},
-		"secret twice":          {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i"},{"secret":"k","integration_id":"i"}]}]}`, `organisations[0].keys[1].secret: the same as organisations[0].keys[0].secret`},
-		"key without an owner":  {`{"organisations":[{"id":"o","keys":[{"secret":"k"}]}]}`, `organisations[0].keys[0]: give either a member_id or an integration_id`},
-		"key of two":            {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_a","integration_id":"i"}]}]}`, `organisations[0].keys[0]: give either a member_id or an integration_id`},
-		"unknown member":        {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`, `organisations[0].keys[0].member_id: no member "emp_x"`},
-		"unknown integration":   {`{"organisations":[{"id":"o","keys":[{"secret":"k","integration_id":"int_x"}]}]}`, `organisations[0].keys[0].integration_id: no integration "int_x"`},
-		"unknown scope":         {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i","scopes":["meetings:reed"]}]}]}`, `organisations[0].keys[0].scopes[0]: "meetings:reed" is none of`},
-		"allowlist":             {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i","ip_allowlist":["10.0.0.0/33"]}]}]}`, `organisations[0].keys[0].ip_allowlist[0]: "10.0.0.0/33" is neither an address nor a CIDR block`},
+		"nothing": {``, `world: the JSON value is not complete`},
+		"not JSON": {"{\n\"organisations\":x}",
+			`world: line 2: invalid character 'x' looking for beginning of value`},
+		"two values":       {`{} {}`, `world: there is more after the JSON value`},
+		"garbage after it": {small + "\n}", `world: there is more after the JSON value`},
+		"a list":           {`[]`, `world: an object expected`},
+		"null":             {`null`, `world: organisations: at least one expected`},
+		"no organisation": {`{"stages":{"write":"1s"},"organisations":[]}`,
+			`world: organisations: at least one expected`},
+		"a decimal point": {`{"organisations":[{"id":"o","max_terms":10.5}]}`,
+			`world: organisations[0].max_terms: a whole number expected`},
+		"unknown field": {`{"organisation":[]}`, `world: unknown field "organisation"`},
+		"unknown field inside": {`{"organisations":[{"id":"o","members":[{"id":"emp_1"},{"id":"emp_2","nmae":"x"}]}]}`,
+			`world: organisations[0].members[1]: unknown field "nmae"`},
+		"unknown stage": {`{"stages":{"prepair":"1s"}}`, `world: stages: unknown field "prepair"`},
+		"no duration": {`{"stages":{"prepare":"soon"}}`,
+			`world: stages.prepare: "soon" is not a duration such as 20ms or 1m30s`},
+		"negative duration": {`{"stages":{"write":"-1s"},"organisations":[{"id":"o"}]}`,
+			`stages.write: -1s is negative`},
+		"negative preparation": {`{"stages":{"prepare":"-1s"},"organisations":[{"id":"o"}]}`,
+			`stages.prepare: -1s is negative`},
+		"no id": {`{"organisations":[{"name":"Acme"}]}`, `organisations[0].id: missing`},
+		"negative credits": {`{"organisations":[{"id":"o","credits":-1}]}`,
+			`organisations[0].credits: -1 is negative`},
+		"no date": {`{"organisations":[{"id":"o","next_reset_at":"2026-02-30"}]}`,
+			`organisations[0].next_reset_at: "2026-02-30" is no date such as 2026-12-01`},
+		"organisation twice": {`{"organisations":[{"id":"o"},{"id":"o"}]}`,
+			`organisations[1].id: the same as organisations[0].id`},
+		"member's prefix": {`{"organisations":[{"id":"o","members":[{"id":"ada"}]}]}`,
+			`organisations[0].members[0].id: "ada" does not begin with emp_`},
+		"member twice": {`{"organisations":[{"id":"o","members":[{"id":"emp_a"}]},{"id":"p","members":[` +
+			`{"id":"emp_a"}]}]}`, `organisations[1].members[0].id: the same as organisations[0].members[0].id`},
+		"email twice": {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"a@x.example"},` +
+			`{"id":"emp_b","email":"A@X.example"}]}]}`,
+			`organisations[0].members[1].email: the same as organisations[0].members[0].email`},
+		"no address": {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"ada"}]}]}`,
+			`organisations[0].members[0].email: "ada" is not an address`},
+		"two with one id": {`{"organisations":[{"id":"o","members":[{"id":"emp_a"}],"integrations":[` +
+			`{"id":"emp_a"}]}]}`, `organisations[0].integrations[0].id: the same as organisations[0].members[0].id`},
+		"integration twice": {`{"organisations":[{"id":"o","integrations":[{"id":"i"}]},` +
+			`{"id":"p","integrations":[{"id":"i"}]}]}`,
+			`organisations[1].integrations[0].id: the same as organisations[0].integrations[0].id`},
+		"no integration's id": {`{"organisations":[{"id":"o","integrations":[{"id":" "}]}]}`,
+			`organisations[0].integrations[0].id: missing`},
+		"no more than a prefix": {`{"organisations":[{"id":"o","projects":[{"id":"prj_"}]}]}`,
+			`organisations[0].projects[0].id: "prj_" does not begin with prj_`},
+		"project twice": {`{"organisations":[{"id":"o","projects":[{"id":"prj_a"}]},{"id":"p","projects":[` +
+			`{"id":"prj_a"}]}]}`, `organisations[1].projects[0].id: the same as organisations[0].projects[0].id`},
+		"template's prefix": {`{"organisations":[{"id":"o","templates":[{"id":"brief"}]}]}`,
+			`organisations[0].templates[0].id: "brief" does not begin with tpl_`},
+		"secrets of two": {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[` +
+			`{"secret":"k","integration_id":"i"}]},{"id":"p","integrations":[{"id":"j"}],"keys":[` +
+			`{"secret":"k","integration_id":"j"}]}]}`,
+			`organisations[1].keys[0].secret: the same as organisations[0].keys[0].secret`},
+		"negative seconds": {`{"organisations":[{"id":"o","transcribe_seconds":-1}]}`,
+			`organisations[0].transcribe_seconds: -1 is negative`},
+		"negative members": {`{"organisations":[{"id":"o","max_members":-1}]}`,
+			`organisations[0].max_members: -1 is negative`},
+		"member's status": {`{"organisations":[{"id":"o","members":[{"id":"emp_a","status":"away"}]}]}`,
+			`organisations[0].members[0].status: "away" is none of ["active" "invited" "no_account" "deactivated"]`},
+		"visibility": {`{"organisations":[{"id":"o","integrations":[` +
+			`{"id":"i","default_visibility":"public"}]}]}`,
+			`organisations[0].integrations[0].default_visibility: "public" is none of ["private" "organisation" ` +
+				`"shared"]`},
+		"project's prefix": {`{"organisations":[{"id":"o","projects":[{"id":"apollo"}]}]}`,
+			`organisations[0].projects[0].id: "apollo" does not begin with prj_`},
+		"template twice": {`{"organisations":[{"id":"o","templates":[{"id":"tpl_a"},{"id":"tpl_a"}]}]}`,
+			`organisations[0].templates[1].id: the same as organisations[0].templates[0].id`},
+		"empty term": {`{"organisations":[{"id":"o","vocabulary":[{"term":" "}]}]}`,
+			`organisations[0].vocabulary[0].term: missing`},
+		"term twice": {`{"organisations":[{"id":"o","vocabulary":[{"term":"a"},{"term":"a "}]}]}`,
+			`organisations[0].vocabulary[1].term: the same as organisations[0].vocabulary[0].term`},
+		"too many terms": {`{"organisations":[{"id":"o","max_terms":1,"vocabulary":[{"term":"a"},` +
+			`{"term":"b"}]}]}`, `organisations[0].vocabulary: 2 terms, 1 at most`},
+		"empty variant": {`{"organisations":[{"id":"o","vocabulary":[{"term":"a","variants":[{"text":""}]}]}]}`,
+			`organisations[0].vocabulary[0].variants[0].text: missing`},
+		"variant's source": {`{"organisations":[{"id":"o","vocabulary":[{"term":"a","variants":[` +
+			`{"text":"b","source":"me"}]}]}]}`,
+			`organisations[0].vocabulary[0].variants[0].source: "me" is none of ["auto" "manual"]`},
+		"no secret": {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[` +
+			`{"integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: missing`},
+		"secret with space": {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"a ` +
+			`b","integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: a header cannot carry it`},
+		"secret with DEL": {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[` +
+			`{"secret":"a\u007f","integration_id":"i"}]}]}`,
+			`organisations[0].keys[0].secret: a header cannot carry it`},
+		"secret twice": {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[` +
+			`{"secret":"k","integration_id":"i"},{"secret":"k","integration_id":"i"}]}]}`,
+			`organisations[0].keys[1].secret: the same as organisations[0].keys[0].secret`},
+		"key without an owner": {`{"organisations":[{"id":"o","keys":[{"secret":"k"}]}]}`,
+			`organisations[0].keys[0]: give either a member_id or an integration_id`},
+		"key of two": {`{"organisations":[{"id":"o","keys":[` +
+			`{"secret":"k","member_id":"emp_a","integration_id":"i"}]}]}`,
+			`organisations[0].keys[0]: give either a member_id or an integration_id`},
+		"unknown member": {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`,
+			`organisations[0].keys[0].member_id: no member "emp_x"`},
+		"unknown integration": {`{"organisations":[{"id":"o","keys":[{"secret":"k","integration_id":"int_x"}]}]}`,
+			`organisations[0].keys[0].integration_id: no integration "int_x"`},
+		"unknown scope": {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[` +
+			`{"secret":"k","integration_id":"i","scopes":["meetings:reed"]}]}]}`,
+			`organisations[0].keys[0].scopes[0]: "meetings:reed" is none of`},
+		"allowlist": {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[` +
+			`{"secret":"k","integration_id":"i","ip_allowlist":["10.0.0.0/33"]}]}]}`,
+			`organisations[0].keys[0].ip_allowlist[0]: "10.0.0.0/33" is neither an address nor a CIDR block`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -178,14 +233,16 @@ func TestLoadWorld_NamesPathOfMistake(t *testing.T) {
 
 func TestLoadWorld_ReturnsReadErrors(t *testing.T) {
 	t.Parallel()
-	w, err := minutestest.LoadWorld(io.MultiReader(strings.NewReader(`{"organisations":[{"id":"org_a"}]}`), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	w, err := minutestest.LoadWorld(io.MultiReader(strings.NewReader(`{"organisations":[{"id":"org_a"}]}`),
+		iotest.ErrReader(io.ErrUnexpectedEOF)))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	assert.Zero(t, w)
 }
 
 func TestLoadWorld_NamesEveryMistake(t *testing.T) {
 	t.Parallel()
-	_, err := minutestest.LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","credits":-1,"max_terms":-1,"meetings":[{"title":"x","status":"nope","count":-1}]}]}`))
+	_, err := minutestest.LoadWorld(strings.NewReader(`{"organisations":[` +
+		`{"id":"o","credits":-1,"max_terms":-1,"meetings":[{"title":"x","status":"nope","count":-1}]}]}`))
 	require.ErrorContains(t, err, "credits: -1 is negative")
 	require.ErrorContains(t, err, "max_terms: -1 is negative")
 	require.ErrorContains(t, err, `meetings[0].status: "nope" is none of `)
@@ -209,9 +266,12 @@ func TestWorld_NeedsOnlyIDs(t *testing.T) {
 func TestScript_JSONRoundTrip(t *testing.T) {
 	t.Parallel()
 	script := minutestest.Script{
-		Title: "Weekly", Outcome: "minutes_failed", Duration: 90 * time.Minute, Stages: &minutestest.Stages{Write: time.Second}, Hold: "transcribing", ListedAfter: time.Minute, ClockSkew: time.Second,
+		Title: "Weekly", Outcome: "minutes_failed", Duration: 90 * time.Minute,
+		Stages: &minutestest.Stages{Write: time.Second}, Hold: "transcribing", ListedAfter: time.Minute,
+		ClockSkew: time.Second,
 	}
-	const text = `{"title":"Weekly","outcome":"minutes_failed","stages":{"write":"1s"},"hold":"transcribing","duration":"1h30m0s","listed_after":"1m0s","clock_skew":"1s"}`
+	const text = `{"title":"Weekly","outcome":"minutes_failed","stages":{"write":"1s"},` +
+		`"hold":"transcribing","duration":"1h30m0s","listed_after":"1m0s","clock_skew":"1s"}`
 	written, err := json.Marshal(script)
 	require.NoError(t, err)
 	assert.Equal(t, text, string(written))

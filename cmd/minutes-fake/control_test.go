@@ -19,14 +19,16 @@ func TestPatchWorld_MergesByIDAndSecret(t *testing.T) {
 	p := launch(t, "-log", "none")
 	organisation := func(w map[string]any) map[string]any { return w["organisations"].([]any)[0].(map[string]any) }
 	before := organisation(p.control("GET /world"))
-	after := organisation(p.control(`PATCH /world {"organisations":[{"id":"org_acme","credits":0,"name":null,"keys":[{"secret":"key_ada","revoked":true}],` +
+	after := organisation(p.control(`PATCH /world {"organisations":[` +
+		`{"id":"org_acme","credits":0,"name":null,"keys":[{"secret":"key_ada","revoked":true}],` +
 		`"members":[{"id":"emp_ada","role":"CTO"},{"id":"emp_fay","name":"Fay"}],"projects":[]}]}`))
 	assert.Equal(t, after, organisation(p.control("GET /world")))
 	assert.InDelta(t, 0, after["credits"], 0)
 	assert.Nil(t, after["name"], "null removes")
 	assert.Nil(t, after["projects"], "an empty list removes all")
 	assert.Len(t, after["keys"], len(before["keys"].([]any)))
-	assert.Equal(t, map[string]any{"secret": "key_ada", "member_id": "emp_ada", "revoked": true}, after["keys"].([]any)[1])
+	assert.Equal(t, map[string]any{"secret": "key_ada", "member_id": "emp_ada", "revoked": true},
+		after["keys"].([]any)[1])
 	members := after["members"].([]any)
 	assert.Len(t, members, len(before["members"].([]any))+1)
 	assert.Equal(t, "CTO", members[0].(map[string]any)["role"])
@@ -41,51 +43,62 @@ func TestControl_RejectsInvalidRequests(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-log", "none")
 	before := p.control("GET /world")
-	for what, want := range map[string]string{
-		`PATCH /world {"organisations":[{"id":"org_acme","credits":-1}]}`:                                         "credits: -1 is negative",
-		`PATCH /world {"organisations":[{"id":"org_acme","keys":[{"secret":"key_x","member_id":"emp_x"}]}]}`:      `keys[3].member_id: no member "emp_x"`,
-		`PATCH /world {"organisations":[{"id":"org_acme","colour":"red"}]}`:                                       `unknown field "colour"`,
-		`PATCH /world {"organisations":[{"name":"x"}]}`:                                                           "organisations[0].id: missing",
-		`PATCH /world {"page_sizes":[0]}`:                                                                         "page_sizes: ",
-		`PATCH /world {"stages":{"write":"x"}}`:                                                                   `"x" is not a duration`,
-		`PUT /world {"organisations":[]}`:                                                                         "organisations: at least one expected",
-		`PATCH /world {"organisations":[]}`:                                                                       "organisations: at least one expected",
-		`PATCH /world {"organisations":[{"id":"org_acem","credits":0}]}`:                                          `organisations[0].id: there is no organisation "org_acem", only ["org_acme"]; PUT`,
-		`PATCH /world {"organisations":[7]}`:                                                                      "organisations",
-		`POST /faults {"match":{"operation":"storage.put"},"faults":[{"kind":"refuse","code":"INTERNAL_ERROR"}]}`: "refuse: it is not an error of storage; use refuse_upload",
-		`POST /faults {"faults":[{"kind":"refuse","code":"RATE_LIMITED"}]}`:                                       "refuse: code: the API's 429 has no code, so there is no \"RATE_LIMITED\"; use rate_limit",
-		`POST /faults {"faults":[{"kind":"rate_limit","retry_after":"2s"}]}`:                                      `rate_limit: retry_after: "2s" is neither a number of seconds nor an HTTP date`,
-		`PUT /world {"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`:                   "organisations[0].keys[0].member_id: ",
-		`PUT /world {`:                                                     "the JSON value is not complete",
-		`POST /scripts {"hold":"created"}`:                                 "hold: ",
-		`POST /scripts {"titel":"x"}`:                                      `unknown field "titel"`,
-		`POST /faults {}`:                                                  "faults: at least one expected",
-		`POST /faults {"faults":[{"kind":"x"}]}`:                           "kind: ",
-		`POST /faults {"faults":[{"kind":"bad_certificate"}]}`:             "fault: bad_certificate: it works only within one process",
-		`POST /faults {"faults":[{"kind":"reset"}],"from":"2s","to":"1s"}`: "to: ",
-		`POST /faults {"match":{"operation":"meetings.get"},"faults":[{"kind":"slow_upload","bytes_per_second":1}]}`: "match storage.put",
-		`POST /faults {"match":{"operation":"usage.get"},"faults":[{"kind":"show_status","meeting_status":"x"}]}`:    "usage.get has none",
-		`POST /faults {"faults":[{"kind":"reset"}],"from":"-2s","to":"1s"}`:                                          "from: ",
-		`POST /faults {"match":{"operation":"x"},"faults":[{"kind":"reset"}]}`:                                       "operation: ",
-		`POST /meetings {"title":"x","creator_id":"emp_x"}`:                                                          `creator_id: `,
-		`POST /meetings {"organisation":"org_x","title":"x"}`:                                                        `there is no organisation "org_x"`,
-		`POST /clock {"advance":"-1h"}`:                                                                              "advance: ",
-		`POST /clock {"advance":"2000000h"}`:                                                                         "advance: 2000000h0m0s more would move the clock by over 100 years in total",
-		`POST /clock {"advance":"week"}`:                                                                             `"week" is not a duration`,
-		`GET /requests?operation=x`:                                                                                  `operation: "x" is not one of members.list, `,
-		`GET /requests?after=-1`:                                                                                     "after: ",
-		`GET /requests?operations=x`:                                                                                 `takes no parameter "operations"`,
+	for _, row := range []struct{ what, want string }{
+		{`PATCH /world {"organisations":[{"id":"org_acme","credits":-1}]}`, "credits: -1 is negative"},
+		{`PATCH /world {"organisations":[{"id":"org_acme","keys":[{"secret":"key_x","member_id":"emp_x"}]}]}`,
+			`keys[3].member_id: no member "emp_x"`},
+		{`PATCH /world {"organisations":[{"id":"org_acme","colour":"red"}]}`, `unknown field "colour"`},
+		{`PATCH /world {"organisations":[{"name":"x"}]}`, "organisations[0].id: missing"},
+		{`PATCH /world {"page_sizes":[0]}`, "page_sizes: "},
+		{`PATCH /world {"stages":{"write":"x"}}`, `"x" is not a duration`},
+		{`PUT /world {"organisations":[]}`, "organisations: at least one expected"},
+		{`PATCH /world {"organisations":[]}`, "organisations: at least one expected"},
+		{`PATCH /world {"organisations":[{"id":"org_acem","credits":0}]}`,
+			`organisations[0].id: there is no organisation "org_acem", only ["org_acme"]; PUT`},
+		{`PATCH /world {"organisations":[7]}`, "organisations"},
+		{`POST /faults {"match":{"operation":"storage.put"},"faults":[{"kind":"refuse","code":"INTERNAL_ERROR"}]}`,
+			"refuse: it is not an error of storage; use refuse_upload"},
+		{`POST /faults {"faults":[{"kind":"refuse","code":"RATE_LIMITED"}]}`,
+			"refuse: code: the API's 429 has no code, so there is no \"RATE_LIMITED\"; use rate_limit"},
+		{`POST /faults {"faults":[{"kind":"rate_limit","retry_after":"2s"}]}`,
+			`rate_limit: retry_after: "2s" is neither a number of seconds nor an HTTP date`},
+		{`PUT /world {"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`,
+			"organisations[0].keys[0].member_id: "},
+		{`PUT /world {`, "the JSON value is not complete"},
+		{`POST /scripts {"hold":"created"}`, "hold: "},
+		{`POST /scripts {"titel":"x"}`, `unknown field "titel"`},
+		{`POST /faults {}`, "faults: at least one expected"},
+		{`POST /faults {"faults":[{"kind":"x"}]}`, "kind: "},
+		{`POST /faults {"faults":[{"kind":"bad_certificate"}]}`,
+			"fault: bad_certificate: it works only within one process"},
+		{`POST /faults {"faults":[{"kind":"reset"}],"from":"2s","to":"1s"}`, "to: "},
+		{`POST /faults {"match":{"operation":"meetings.get"},"faults":[{"kind":"slow_upload","bytes_per_second":1}]}`,
+			"match storage.put"},
+		{`POST /faults {"match":{"operation":"usage.get"},"faults":[{"kind":"show_status","meeting_status":"x"}]}`,
+			"usage.get has none"},
+		{`POST /faults {"faults":[{"kind":"reset"}],"from":"-2s","to":"1s"}`, "from: "},
+		{`POST /faults {"match":{"operation":"x"},"faults":[{"kind":"reset"}]}`, "operation: "},
+		{`POST /meetings {"title":"x","creator_id":"emp_x"}`, `creator_id: `},
+		{`POST /meetings {"organisation":"org_x","title":"x"}`, `there is no organisation "org_x"`},
+		{`POST /clock {"advance":"-1h"}`, "advance: "},
+		{`POST /clock {"advance":"2000000h"}`,
+			"advance: 2000000h0m0s more would move the clock by over 100 years in total"},
+		{`POST /clock {"advance":"week"}`, `"week" is not a duration`},
+		{`GET /requests?operation=x`, `operation: "x" is not one of members.list, `},
+		{`GET /requests?after=-1`, "after: "},
+		{`GET /requests?operations=x`, `takes no parameter "operations"`},
 	} {
-		status, object := p.ask("MINUTES_CONTROL_URL", what)
-		assert.Equal(t, http.StatusBadRequest, status, what)
+		status, object := p.ask("MINUTES_CONTROL_URL", row.what)
+		assert.Equal(t, http.StatusBadRequest, status, row.what)
 		problem, _ := object["problem"].(map[string]any)
 		message, _ := problem["message"].(string)
-		assert.Contains(t, message, want, what)
+		assert.Contains(t, message, row.want, row.what)
 		assert.NotRegexp(t, `minutestest|With[A-Z]|Optional\b|json:`, message)
 	}
 	assert.Equal(t, before, p.control("GET /world"))
 	for what, want := range map[string]int{
-		"GET /nothing": 404, "GET /v1/meetings": 404, "GET /meetings/x": 404, "DELETE /meetings/x": 404, "DELETE /faults?id=flt_9": 404, "POST /world": 404,
+		"GET /nothing": 404, "GET /v1/meetings": 404, "GET /meetings/x": 404, "DELETE /meetings/x": 404,
+		"DELETE /faults?id=flt_9": 404, "POST /world": 404,
 		"POST /meetings/" + p.meeting("Weekly") + `/advance {"until":"nope"}`: 400,
 		"POST /scripts " + strings.Repeat(" ", maxBody) + "{}":                413,
 	} {
@@ -134,7 +147,8 @@ func TestReset_RestoresTheInitialWorld(t *testing.T) {
 	for range 2 {
 		p.control(`PATCH /world {"organisations":[{"id":"org_acme","credits":1}],"page_sizes":[1]}`)
 		p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`)
-		assert.Equal(t, "flt_1", p.control(`POST /faults {"match":{"operation":"usage.get"},"faults":[{"kind":"reset"}]}`)["id"])
+		assert.Equal(t, "flt_1",
+			p.control(`POST /faults {"match":{"operation":"usage.get"},"faults":[{"kind":"reset"}]}`)["id"])
 		p.control(`POST /clock {"advance":"168h"}`)
 		p.control(`POST /meetings {"title":"Old","count":3}`)
 		p.api("GET /v1/meetings")
@@ -211,7 +225,8 @@ func TestMeetings_AreListedWithAndWithoutFilters(t *testing.T) {
 	p.control(`POST /meetings {"title":"Weekly","external_id":"w"}`)
 	p.control(`POST /meetings {"title":"Standup"}`)
 	for query, want := range map[string]int{
-		"": 2, "?title=Weekly": 1, "?title=weekly": 0, "?external_id=w": 1, "?external_id=": 1, "?title=Standup&external_id=w": 0,
+		"": 2, "?title=Weekly": 1, "?title=weekly": 0, "?external_id=w": 1, "?external_id=": 1,
+		"?title=Standup&external_id=w": 0,
 	} {
 		assert.Len(t, p.control("GET /meetings" + query)["meetings"], want, query)
 	}

@@ -83,7 +83,8 @@ func launch(t *testing.T, args ...string) *program {
 
 // variables reads what -print-env writes.
 func variables(r io.Reader) map[string]string {
-	env, lines := map[string]string{}, bufio.NewScanner(r)
+	env := map[string]string{}
+	lines := bufio.NewScanner(r)
 	for env["MINUTES_CONTROL_URL"] == "" && lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), "=")
 		env[name] = value
@@ -144,8 +145,10 @@ func (p *program) meeting(title string) string {
 func TestRun_RejectsInvalidFlags(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"-nope": "not defined", "serve": "unexpected argument", "-speed 0": "-speed 0", "-speed NaN": "-speed NaN", "-edge-limit -1": "-edge-limit",
-		"-min-poll-interval 0s": "-min-poll-interval 0s", "-log xml": "-log", "-addr 8080": "-addr", "-control 8081": "-control",
+		"-nope": "not defined", "serve": "unexpected argument", "-speed 0": "-speed 0", "-speed NaN": "-speed NaN",
+		"-edge-limit -1":        "-edge-limit",
+		"-min-poll-interval 0s": "-min-poll-interval 0s", "-log xml": "-log", "-addr 8080": "-addr",
+		"-control 8081":            "-control",
 		"-without-audit poll,nope": `-without-audit: violation kind "nope" is not one of [poll `,
 	} {
 		var out, wrong strings.Builder
@@ -169,12 +172,16 @@ func TestRun_PrintsHelpAndVersion(t *testing.T) {
 func TestRun_FailsWithInvalidWorldsAndSettings(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "world.json")
-	require.NoError(t, os.WriteFile(file, []byte(`{"organisations":[{"id":"o","credits":-1,"keys":[{"secret":"k","member_id":"emp_x"}]}]}`), 0o600))
+	require.NoError(t,
+		os.WriteFile(file,
+			[]byte(`{"organisations":[{"id":"o","credits":-1,"keys":[{"secret":"k","member_id":"emp_x"}]}]}`), 0o600))
 	for args, want := range map[string]string{
-		"-world " + file: "minutes-fake: -world " + file + `: organisations[0].credits: -1 is negative; organisations[0].keys[0].member_id: no member "emp_x"` + "\n",
-		"-world /none":   "minutes-fake: -world: open /none: no such file or directory\n",
-		"-addr 127.0.0.1:0 -env-file " + t.TempDir():       "is not a file",
-		"-addr 192.0.2.1:1 -control off -env-file " + file: "minutes-fake: -addr: listen tcp 192.0.2.1:1: bind: cannot assign requested address\n",
+		"-world " + file: "minutes-fake: -world " + file + `: organisations[0].credits: -1 is negative; ` +
+			`organisations[0].keys[0].member_id: no member "emp_x"` + "\n",
+		"-world /none": "minutes-fake: -world: open /none: no such file or directory\n",
+		"-addr 127.0.0.1:0 -env-file " + t.TempDir(): "is not a file",
+		"-addr 192.0.2.1:1 -control off -env-file " + file: "minutes-fake: -addr: listen tcp 192.0.2.1:1: bind: " +
+			"cannot assign requested address\n",
 	} {
 		var wrong strings.Builder
 		assert.Equal(t, exitFailed, run(t.Context(), strings.Fields(args), io.Discard, &wrong), args)
@@ -197,17 +204,20 @@ func TestStrict_FailsForViolationsUnusedFaultsAndUnmatchedScripts(t *testing.T) 
 			p.polledTwice()
 			p.control("POST /reset")
 		}, exitStrict, "violation (poll)"},
-		"not strict":            {"-log=none", func(p *program) { p.polledTwice() }, exitDone, ""},
-		"kind that is off":      {"-strict -without-audit poll,repeat", func(p *program) { p.polledTwice() }, exitDone, ""},
+		"not strict": {"-log=none", func(p *program) { p.polledTwice() }, exitDone, ""},
+		"kind that is off": {"-strict -without-audit poll,repeat", func(p *program) { p.polledTwice() }, exitDone,
+			""},
 		"no audit":              {"-strict -without-audit all", func(p *program) { p.polledTwice() }, exitDone, ""},
 		"shorter poll interval": {"-strict -min-poll-interval 1ns", func(p *program) { p.polledTwice() }, exitDone, ""},
-		"unused fault": {"-strict", func(p *program) { p.control(`POST /faults {"faults":[{"kind":"reset"}]}`) }, exitStrict,
+		"unused fault": {"-strict", func(p *program) { p.control(`POST /faults {"faults":[{"kind":"reset"}]}`) },
+			exitStrict,
 			`correct its match, or set "optional": true`},
 		"fault used once of three times": {"-strict", func(p *program) {
 			p.control(`POST /faults {"match":{"times":3},"faults":[{"kind":"delay","delay":"1ms"}]}`)
 			p.api("GET /v1/usage")
 		}, exitStrict, "was applied 1 time"},
-		"optional fault": {"-strict", func(p *program) { p.control(`POST /faults {"faults":[{"kind":"reset"}],"optional":true}`) }, exitDone, ""},
+		"optional fault": {"-strict",
+			func(p *program) { p.control(`POST /faults {"faults":[{"kind":"reset"}],"optional":true}`) }, exitDone, ""},
 		"fault used in a window without an end": {"-strict", func(p *program) {
 			p.control(`POST /faults {"faults":[{"kind":"rate_limit"}],"from":"1ns"}`)
 			p.api("GET /v1/usage")
@@ -216,7 +226,10 @@ func TestStrict_FailsForViolationsUnusedFaultsAndUnmatchedScripts(t *testing.T) 
 			p.control(`POST /faults {"faults":[{"kind":"reset"}]}`)
 			p.control("DELETE /faults?id=flt_1")
 		}, exitDone, ""},
-		"unmatched script": {"-strict", func(p *program) { p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`) }, exitStrict, "no meeting matched the script for title Weekly"},
+		"unmatched script": {"-strict",
+			func(p *program) {
+				p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`)
+			}, exitStrict, "no meeting matched the script for title Weekly"},
 		"script for a meeting that was deleted": {"-strict", func(p *program) {
 			p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`)
 			p.api("DELETE /v1/meetings/" + p.meeting("Weekly"))
@@ -286,10 +299,12 @@ func TestRun_PrintsABanner(t *testing.T) {
 	}
 	cancel()
 	_, _ = io.Copy(io.Discard, stdout)
-	assert.Regexp(t, `  service  http://127\.0\.0\.1:\d+\n  control  http://127\.0\.0\.1:\d+  \(a page`, banner.String())
+	assert.Regexp(t,
+		`  service  http://127\.0\.0\.1:\d+\n  control  http://127\.0\.0\.1:\d+  \(a page`, banner.String())
 	assert.Regexp(t, `  key_ada +emp_ada\n`, banner.String())
 	const address = `http://127\.0\.0\.1:\d+`
-	assert.Regexp(t, "export MINUTES_BASE_URL="+address+" MINUTES_API_KEY=key_ci MINUTES_CONTROL_URL="+address+"\n$", banner.String())
+	assert.Regexp(t, "export MINUTES_BASE_URL="+address+" MINUTES_API_KEY=key_ci MINUTES_CONTROL_URL="+address+"\n$",
+		banner.String())
 }
 
 // Behind a proxy that terminates TLS, upload URLs lead to the proxy.
@@ -312,7 +327,8 @@ func TestUploadURL_IsThatOfTheProxy(t *testing.T) {
 	require.True(t, strings.HasPrefix(target.UploadURL.Reveal(), proxy.URL+"/"), "%s", target.UploadURL)
 	audio := minutes.FromReader(strings.NewReader("audio"), "audio/mpeg")
 	require.NoError(t, client.Meetings.Upload(t.Context(), m.ID, audio, nil))
-	status, _ := p.ask("MINUTES_BASE_URL", "GET /v1/usage", func(r *http.Request) { r.Header.Set("X-Forwarded-Host", "fake, inner") })
+	status, _ := p.ask("MINUTES_BASE_URL", "GET /v1/usage",
+		func(r *http.Request) { r.Header.Set("X-Forwarded-Host", "fake, inner") })
 	assert.Equal(t, http.StatusOK, status)
 }
 
@@ -346,7 +362,8 @@ func TestHealthcheck_TellsWhetherTheProgramIsReady(t *testing.T) {
 // The same requests get the same ids and cursors from the same seed, also after a reset.
 func TestSeed_RepeatsIDs(t *testing.T) {
 	t.Parallel()
-	p, other := launch(t, "-seed", "7", "-log", "none"), launch(t, "-seed", "8", "-log", "none")
+	p := launch(t, "-seed", "7", "-log", "none")
+	other := launch(t, "-seed", "8", "-log", "none")
 	ids := func(p *program) (list []any) {
 		for range 3 {
 			_, m := p.api(`POST /v1/meetings {"title":"x","date":"2026-11-21"}`)
@@ -389,7 +406,8 @@ func TestLog_HasNoSecrets(t *testing.T) {
 func TestProcess_SurvivesAnUnreadPipeAndEndsAtHangUp(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "fake.env")
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-addr", "127.0.0.1:0", "-print-env", "-log", "json", "-env-file", file)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-addr", "127.0.0.1:0", "-print-env", "-log", "json",
+		"-env-file", file)
 	cmd.Env = append(os.Environ(), asTheProgram+"=1")
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)

@@ -17,7 +17,8 @@ func TestInGo_TranslatesNamesButNoValues(t *testing.T) {
 		`world: stages.write: -1s is negative`:                  `World: Stages.Write: -1s is negative`,
 		"credits: -1 is negative\nkeys[3].ip_allowlist: empty":  "Credits: -1 is negative\nKeys[3].IPAllowlist: empty",
 		`rate_limit: retry_after: "x_y" is not a date`:          `RateLimit: RetryAfter: "x_y" is not a date`,
-		`refuse: it is not an error of storage; match storage.put with refuse_upload`: `Refuse: it is not an error of storage; ` +
+		`refuse: it is not an error of storage; match storage.put with ` +
+			`refuse_upload`: `Refuse: it is not an error of storage; ` +
 			`match minutes.OpUpload with RefuseUpload`,
 		`operation: "usage.got" is not one of usage.get, meetings.upload_url`: `Operation: "usage.got" is not one of ` +
 			`minutes.OpUsageGet, minutes.OpMeetingsUploadURL`,

@@ -14,14 +14,16 @@ func request(key, target string) *http.Request {
 	if err != nil {
 		panic(err)
 	}
-	return &http.Request{Method: "GET", URL: u, Host: "minutes.test", Header: http.Header{"Authorization": {"Bearer " + key}}, Body: http.NoBody, RemoteAddr: "127.0.0.1:5"}
+	return &http.Request{Method: "GET", URL: u, Host: "minutes.test",
+		Header: http.Header{"Authorization": {"Bearer " + key}}, Body: http.NoBody, RemoteAddr: "127.0.0.1:5"}
 }
 
 // BenchmarkPage is a page of 50 among ten thousand meetings, of which Bob sees a third, and none of
 // the dates of the last case exists.
 func BenchmarkPage(b *testing.B) {
 	s := newRig(b, withAcme(func(o *world.Organisation) {
-		o.Meetings = []world.MeetingSpec{{Title: "Private", CreatorID: "emp_ada", Count: 6_667}, {Title: "Organisation", Count: 3_333}, {Title: "Private", CreatorID: "emp_ada", Count: 6_667}}
+		o.Meetings = []world.MeetingSpec{{Title: "Private", CreatorID: "emp_ada", Count: 6_667},
+			{Title: "Organisation", Count: 3_333}, {Title: "Private", CreatorID: "emp_ada", Count: 6_667}}
 	}))
 	for _, bm := range []struct{ key, query string }{{"ci", ""}, {"bob", ""}, {"ada", "&date_from=2027-01-01"}} {
 		b.Run(fmt.Sprint(bm.key, bm.query), func(b *testing.B) {

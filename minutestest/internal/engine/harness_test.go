@@ -29,13 +29,16 @@ func acme() world.Organisation {
 			{ID: "emp_no", Name: "Noah", Status: "no_account"},
 			{ID: "emp_gone", Name: "Gone", Status: "deactivated", Email: "gone@acme.example"},
 		},
-		Integrations: []world.Integration{{ID: "int_ci", Name: "CI"}, {ID: "int_two", Name: "Two", DefaultVisibility: "private"}, {ID: "int_off", Name: "Off", Inactive: true}},
-		Projects:     []world.Project{{ID: "prj_apollo", Name: "Apollo"}, {ID: "prj_old", Name: "Old", Archived: true}},
+		Integrations: []world.Integration{{ID: "int_ci", Name: "CI"},
+			{ID: "int_two", Name: "Two", DefaultVisibility: "private"}, {ID: "int_off", Name: "Off", Inactive: true}},
+		Projects: []world.Project{{ID: "prj_apollo", Name: "Apollo"}, {ID: "prj_old", Name: "Old", Archived: true}},
 		Templates: []world.Template{
 			{ID: "tpl_standard", Name: "Standard minutes", Source: "service", Version: new(1)},
-			{ID: "tpl_brief", Name: "Brief", Source: "organisation", Description: "Actions first, then decisions.", IsDefault: true},
+			{ID: "tpl_brief", Name: "Brief", Source: "organisation", Description: "Actions first, then decisions.",
+				IsDefault: true},
 		},
-		Vocabulary: []minutes.VocabularyEntry{{Term: "Kubernetes", Variants: []minutes.VocabularyVariant{{Text: "cooper netties", Source: "auto"}}}},
+		Vocabulary: []minutes.VocabularyEntry{{Term: "Kubernetes",
+			Variants: []minutes.VocabularyVariant{{Text: "cooper netties", Source: "auto"}}}},
 		Keys: []world.Key{
 			{Secret: "ada", MemberID: "emp_ada"},
 			{Secret: "bob", MemberID: "emp_bob"},
@@ -183,7 +186,8 @@ func (s *rig) create(key, fields string) string {
 
 func (s *rig) presigned(key, id, contentType string) string {
 	s.t.Helper()
-	return s.do(key, "POST /v1/meetings/"+id+"/upload-url", `{"content_type":"`+contentType+`"}`).is(200, "").field("upload_url")
+	return s.do(key, "POST /v1/meetings/"+id+"/upload-url", `{"content_type":"`+contentType+`"}`).is(200,
+		"").field("upload_url")
 }
 
 func (s *rig) put(target, contentType, body string, change ...func(*http.Request)) *response {

@@ -14,11 +14,16 @@ func TestHTTP_MethodsPathsAndHeaders(t *testing.T) {
 	s := newRig(t)
 	id := s.create("ci", "")
 	for what, want := range map[string]int{
-		"GET /": 404, "GET /v1": 404, "GET /v1/": 404, "GET /v2/meetings": 404, "GET /v1/meetings/": 404, "GET /v1/meetings/" + id + "/": 404, "GET /v1/employees/": 404,
-		"GET /v1/meetings/" + id + "/nothing": 404, "GET /v1/meetings//minutes": 404, "GET /v1/Meetings": 404, "GET /v1//meetings": 404,
-		"PUT /v1/meetings": 405, "POST /v1/meetings/" + id: 405, "OPTIONS /v1/meetings": 405, "DELETE /v1/usage": 405, "GET /v1/vocabulary/terms": 405, "HEAD /v1/vocabulary/terms": 405,
-		"GET /v1/meetings/" + id: 200, "HEAD /v1/meetings/" + id: 200, "GET /v1/meetings/" + strings.Replace(id, "_", "%5f", 1): 200,
-		"GET /v1/meetings/..%2F" + id: 404, "GET /v1%2Fmeetings": 404, "GET /v1/meetings/" + id + "%2Fminutes": 404,
+		"GET /": 404, "GET /v1": 404, "GET /v1/": 404, "GET /v2/meetings": 404, "GET /v1/meetings/": 404,
+		"GET /v1/meetings/" + id + "/": 404, "GET /v1/employees/": 404,
+		"GET /v1/meetings/" + id + "/nothing": 404, "GET /v1/meetings//minutes": 404, "GET /v1/Meetings": 404,
+		"GET /v1//meetings": 404,
+		"PUT /v1/meetings":  405, "POST /v1/meetings/" + id: 405, "OPTIONS /v1/meetings": 405, "DELETE /v1/usage": 405,
+		"GET /v1/vocabulary/terms": 405, "HEAD /v1/vocabulary/terms": 405,
+		"GET /v1/meetings/" + id: 200, "HEAD /v1/meetings/" + id: 200,
+		"GET /v1/meetings/" + strings.Replace(id, "_", "%5f", 1): 200,
+		"GET /v1/meetings/..%2F" + id:                            404,
+		"GET /v1%2Fmeetings":                                     404, "GET /v1/meetings/" + id + "%2Fminutes": 404,
 	} {
 		r := s.do("ci", what, "")
 		require.Equal(t, want, r.Code, what)

@@ -44,14 +44,22 @@ func TestListQuery(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"": "25", "limit=1": "1", "limit=50": "50", "limit=07": "7", "unknown=1&unknown=2": "25", "cursor=": "25",
-		"limit=": "INVALID_LIMIT", "limit=0": "INVALID_LIMIT", "limit=51": "INVALID_LIMIT", "limit=-1": "INVALID_LIMIT", "limit=1e1": "INVALID_LIMIT", "limit=%2B5": "INVALID_LIMIT", "limit=+5": "INVALID_LIMIT",
-		"limit=5.0": "INVALID_LIMIT", "limit=99999999999999999999": "INVALID_LIMIT", "limit=%D9%A3": "INVALID_LIMIT", "limit": "INVALID_LIMIT",
+		"limit=": "INVALID_LIMIT", "limit=0": "INVALID_LIMIT", "limit=51": "INVALID_LIMIT", "limit=-1": "INVALID_LIMIT",
+		"limit=1e1": "INVALID_LIMIT", "limit=%2B5": "INVALID_LIMIT", "limit=+5": "INVALID_LIMIT",
+		"limit=5.0": "INVALID_LIMIT", "limit=99999999999999999999": "INVALID_LIMIT",
+		"limit=%D9%A3": "INVALID_LIMIT", "limit": "INVALID_LIMIT",
 		"%zz=1": "25", "li%6Dit=7": "7", "&limit=7&": "7",
 		"cursor=x": "INVALID_CURSOR", "cursor=AAAAAAAAAAAAAAAAAAAAAAAAAAA": "INVALID_CURSOR",
-		"date_from=": "INVALID_DATE", "date_to=": "INVALID_DATE", "date_from=2026-02-30": "INVALID_DATE", "date_to=1.1.2026": "INVALID_DATE",
-		"date_from=2026-03-03&date_to=2026-03-02": "INVALID_DATE_RANGE", "date_from=2026-03-02&date_to=2026-03-02": "25", "date_from=2026-03-03": "0", "date_to=2026-03-01": "0", "date_from=2025-01-01&date_to=2027-01-01&limit=9": "9",
-		"external_id=": "INVALID_EXTERNAL_ID", "external_id=" + strings.Repeat("x", 129): "INVALID_EXTERNAL_ID", "external_id=none": "0", "external_id=none&limit=5": "0", "external_id=none&cursor=": "0",
-		"external_id=x&limit=0": "INVALID_LIMIT", "external_id=x&cursor=y": "INVALID_REQUEST", "external_id=x&date_from=2026-01-01": "INVALID_REQUEST", "external_id=&date_to=": "INVALID_REQUEST", "external_id=x&date_to=2026-01-01&limit=0": "INVALID_REQUEST",
+		"date_from=": "INVALID_DATE", "date_to=": "INVALID_DATE", "date_from=2026-02-30": "INVALID_DATE",
+		"date_to=1.1.2026":                        "INVALID_DATE",
+		"date_from=2026-03-03&date_to=2026-03-02": "INVALID_DATE_RANGE",
+		"date_from=2026-03-02&date_to=2026-03-02": "25", "date_from=2026-03-03": "0", "date_to=2026-03-01": "0",
+		"date_from=2025-01-01&date_to=2027-01-01&limit=9": "9",
+		"external_id=": "INVALID_EXTERNAL_ID", "external_id=" + strings.Repeat("x", 129): "INVALID_EXTERNAL_ID",
+		"external_id=none": "0", "external_id=none&limit=5": "0", "external_id=none&cursor=": "0",
+		"external_id=x&limit=0": "INVALID_LIMIT", "external_id=x&cursor=y": "INVALID_REQUEST",
+		"external_id=x&date_from=2026-01-01": "INVALID_REQUEST", "external_id=&date_to=": "INVALID_REQUEST",
+		"external_id=x&date_to=2026-01-01&limit=0": "INVALID_REQUEST",
 	} {
 		r := s.do("ci", "GET /v1/meetings?"+query, "")
 		if r.Code != 200 {
@@ -89,7 +97,8 @@ func TestCursor(t *testing.T) {
 		s.do("ci", "GET /v1/meetings?cursor="+url.QueryEscape(forged), "").is(400, "INVALID_CURSOR")
 	}
 	_, filtered := s.list("ci", "limit=5&date_from=2026-03-02")
-	s.do("ci", "GET /v1/meetings?date_from=2026-03-02&date_to=2026-03-02&cursor="+filtered, "").is(400, "INVALID_CURSOR")
+	s.do("ci",
+		"GET /v1/meetings?date_from=2026-03-02&date_to=2026-03-02&cursor="+filtered, "").is(400, "INVALID_CURSOR")
 	s.do("ci", "GET /v1/meetings?cursor="+filtered, "").is(400, "INVALID_CURSOR")
 }
 

@@ -20,7 +20,8 @@ func staged(cfg *engine.Config) { cfg.World.Stages = stages }
 func (s *rig) usage() string {
 	s.t.Helper()
 	r := s.do("ci", "GET /v1/usage", "").is(200, "")
-	return fmt.Sprint(r.field("credits_remaining"), " ", r.field("transcribe_seconds_remaining"), " ", r.field("next_reset_at"))
+	return fmt.Sprint(r.field("credits_remaining"), " ", r.field("transcribe_seconds_remaining"), " ",
+		r.field("next_reset_at"))
 }
 
 // history writes a meeting's history as states with seconds since start.
@@ -51,17 +52,33 @@ func TestOutcomes(t *testing.T) {
 		duration   string
 		usage      string
 	}{
-		"natural":             {world.Script{}, nil, 16_000 * 7, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 minutes_ready@60 ", 200, "7", "999 359993 null"},
-		"rounded up":          {world.Script{Outcome: minutes.StatusMinutesReady}, nil, 16_001, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 minutes_ready@60 ", 200, "2", "999 359998 null"},
-		"rejected":            {world.Script{Outcome: minutes.StatusAudioRejected}, nil, 9, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 360000 null"},
-		"empty":               {world.Script{}, nil, 0, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 360000 null"},
-		"blocked":             {world.Script{Outcome: minutes.StatusTranscribeBlocked}, nil, 9, "created@0 audio_uploaded@0 transcribe_blocked@10 ", 409, "null", "1000 360000 null"},
-		"over quota":          {world.Script{}, func(o *world.Organisation) { o.TranscribeSeconds = new(1) }, 16_001, "created@0 audio_uploaded@0 transcribe_blocked@10 ", 409, "null", "1000 1 null"},
-		"just in quota":       {world.Script{}, func(o *world.Organisation) { o.TranscribeSeconds = new(1) }, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 minutes_ready@60 ", 200, "1", "999 0 null"},
-		"both":                {world.Script{}, func(o *world.Organisation) { o.TranscribeSeconds = new(0) }, 0, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 0 null"},
-		"transcription fails": {world.Script{Outcome: minutes.StatusTranscriptionFailed}, nil, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcription_failed@30 ", 409, "1", "1000 360000 null"},
-		"not written":         {world.Script{Outcome: minutes.StatusMinutesFailed}, nil, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 minutes_failed@60 ", 200, "1", "1000 359999 null"},
-		"no credits":          {world.Script{}, func(o *world.Organisation) { o.Credits = new(0) }, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 minutes_failed@60 ", 200, "1", "0 359999 null"},
+		"natural": {world.Script{}, nil, 16_000 * 7,
+			"created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 minutes_ready@60 ", 200,
+			"7", "999 359993 null"},
+		"rounded up": {world.Script{Outcome: minutes.StatusMinutesReady}, nil, 16_001,
+			"created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 minutes_ready@60 ", 200,
+			"2", "999 359998 null"},
+		"rejected": {world.Script{Outcome: minutes.StatusAudioRejected}, nil, 9,
+			"created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 360000 null"},
+		"empty": {world.Script{}, nil, 0,
+			"created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 360000 null"},
+		"blocked": {world.Script{Outcome: minutes.StatusTranscribeBlocked}, nil, 9,
+			"created@0 audio_uploaded@0 transcribe_blocked@10 ", 409, "null", "1000 360000 null"},
+		"over quota": {world.Script{}, func(o *world.Organisation) { o.TranscribeSeconds = new(1) }, 16_001,
+			"created@0 audio_uploaded@0 transcribe_blocked@10 ", 409, "null", "1000 1 null"},
+		"just in quota": {world.Script{}, func(o *world.Organisation) { o.TranscribeSeconds = new(1) }, 16_000,
+			"created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 minutes_ready@60 ", 200,
+			"1", "999 0 null"},
+		"both": {world.Script{}, func(o *world.Organisation) { o.TranscribeSeconds = new(0) }, 0,
+			"created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 0 null"},
+		"transcription fails": {world.Script{Outcome: minutes.StatusTranscriptionFailed}, nil, 16_000,
+			"created@0 audio_uploaded@0 transcribing@10 transcription_failed@30 ", 409, "1", "1000 360000 null"},
+		"not written": {world.Script{Outcome: minutes.StatusMinutesFailed}, nil, 16_000,
+			"created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 minutes_failed@60 ", 200,
+			"1", "1000 359999 null"},
+		"no credits": {world.Script{}, func(o *world.Organisation) { o.Credits = new(0) }, 16_000,
+			"created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 minutes_failed@60 ", 200,
+			"1", "0 359999 null"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +149,8 @@ func TestReservation(t *testing.T) {
 		a, b, c, d := s.create("ci", ""), s.create("ci", ""), s.create("ci", ""), s.create("ci", "")
 		s.upload("ci", a, 16_000*6)
 		require.Equal(t, "1000 10 null", s.usage())
-		require.NoError(t, s.update("org_acme", func(o *world.Organisation) { o.Name = "Acme & Co" }), "which keeps them set aside")
+		require.NoError(t, s.update("org_acme", func(o *world.Organisation) { o.Name = "Acme & Co" }),
+			"which keeps them set aside")
 		s.upload("ci", b, 16_000*5)
 		time.Sleep(10 * time.Second)
 		require.Equal(t, "transcribe_blocked", s.status("ci", b))
@@ -153,7 +171,8 @@ func TestReservation(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.upload("ci", f, 16_000*100)
 		time.Sleep(time.Minute)
-		require.Equal(t, []string{"transcription_failed", "minutes_ready"}, []string{s.status("ci", e), s.status("ci", f)})
+		require.Equal(t, []string{"transcription_failed", "minutes_ready"},
+			[]string{s.status("ci", e), s.status("ci", f)})
 		require.Equal(t, "transcribe_blocked", s.status("ci", d), "topping up does not restart it")
 	})
 }
@@ -176,7 +195,8 @@ func TestTopUp(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Equal(t, `1 7 2000-01-15`, s.usage())
 		time.Sleep(time.Until(until.Add(time.Hour)))
-		require.Equal(t, []string{"minutes_ready", "minutes_failed", "minutes_ready"}, []string{s.status("ci", a), s.status("ci", b), s.status("ci", c)})
+		require.Equal(t, []string{"minutes_ready", "minutes_failed", "minutes_ready"},
+			[]string{s.status("ci", a), s.status("ci", b), s.status("ci", c)})
 		require.Equal(t, `0 10 2000-02-15`, s.usage())
 		require.NoError(t, s.update("org_acme", func(o *world.Organisation) { o.Name = "Acme & Co" }))
 		time.Sleep(45 * 24 * time.Hour)
@@ -196,8 +216,10 @@ func TestUpdate_OfReadyMinutesCostsACredit(t *testing.T) {
 	s.upload("ci", id, 1)
 	require.Equal(t, "minutes_ready", s.status("ci", id))
 	for _, step := range []struct{ body, credits string }{
-		{`{"time":"10:00"}`, "5"}, {`{"title":"before the minutes"}`, "5"}, {`{"title":"a","date":"2026-05-05","project_id":"prj_apollo"}`, "4"},
-		{`{"project_id":""}`, "3"}, {`{"date":"2026-05-06"}`, "2"}, {`{}`, "2"}, {`{"title":"b"}`, "1"}, {`{"title":null,"date":null,"time":null,"project_id":null}`, "1"},
+		{`{"time":"10:00"}`, "5"}, {`{"title":"before the minutes"}`, "5"},
+		{`{"title":"a","date":"2026-05-05","project_id":"prj_apollo"}`, "4"},
+		{`{"project_id":""}`, "3"}, {`{"date":"2026-05-06"}`, "2"}, {`{}`, "2"}, {`{"title":"b"}`, "1"},
+		{`{"title":null,"date":null,"time":null,"project_id":null}`, "1"},
 		{`{"project_id":"prj_apollo"}`, "0"}, {`{"date":"2026-05-07"}`, "0"}, {`{}`, "0"},
 	} {
 		s.do("ci", at, step.body).is(200, "")
@@ -210,9 +232,12 @@ func TestUpdate_OfReadyMinutesCostsACredit(t *testing.T) {
 func TestRelease_LetsTheRestOfTheStagePass(t *testing.T) {
 	t.Parallel()
 	for held, history := range map[time.Duration]string{ // in transcribing, which takes 20 seconds
-		5 * time.Second:  "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 minutes_ready@60 ",
-		20 * time.Second: "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 minutes_ready@60 ",
-		27 * time.Second: "created@0 audio_uploaded@0 transcribing@10 transcribed@37 generating_minutes@37 minutes_ready@67 ",
+		5 * time.Second: "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 " +
+			"minutes_ready@60 ",
+		20 * time.Second: "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 " +
+			"minutes_ready@60 ",
+		27 * time.Second: "created@0 audio_uploaded@0 transcribing@10 transcribed@37 generating_minutes@37 " +
+			"minutes_ready@67 ",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newRig(t, staged)
@@ -238,7 +263,8 @@ func TestScript(t *testing.T) {
 		held := s.create("ci", `"external_id":"h"`)
 		other := s.create("ci", "")
 		require.NoError(t, s.Script(world.Script{Outcome: minutes.StatusTranscriptionFailed}))
-		require.NoError(t, s.Script(world.Script{Title: "Weekly", Outcome: minutes.StatusMinutesReady, Transcript: "spk_0: Hi."}))
+		require.NoError(t,
+			s.Script(world.Script{Title: "Weekly", Outcome: minutes.StatusMinutesReady, Transcript: "spk_0: Hi."}))
 		require.NoError(t, s.Script(world.Script{ExternalID: "h", Hold: minutes.StatusTranscribing}))
 		s.upload("ci", held, 1)
 		s.upload("ci", other, 1)
@@ -253,7 +279,9 @@ func TestScript(t *testing.T) {
 		require.False(t, s.release(held))
 		require.NoError(t, s.Script(world.Script{Title: "none", Hold: minutes.StatusTranscribing}))
 		time.Sleep(time.Hour)
-		require.Equal(t, "created@0 audio_uploaded@0 transcribing@10 transcribed@3600 generating_minutes@3600 minutes_ready@3630 ", s.history(held, start))
+		require.Equal(t,
+			"created@0 audio_uploaded@0 transcribing@10 transcribed@3600 generating_minutes@3600 minutes_ready@3630 ",
+			s.history(held, start))
 		require.Equal(t, "spk_0: Hi.", s.do("ci", "GET /v1/meetings/"+held+"/transcript", "").field("transcript"))
 
 		// The future follows a later script; the past does not change.
@@ -261,16 +289,21 @@ func TestScript(t *testing.T) {
 		start = time.Now()
 		s.upload("ci", id, 1)
 		time.Sleep(15 * time.Second)
-		require.NoError(t, s.Script(world.Script{MeetingID: id, Stages: &world.Stages{Transcribe: time.Second, Write: time.Minute}, Outcome: minutes.StatusMinutesFailed}))
+		require.NoError(t,
+			s.Script(world.Script{MeetingID: id, Stages: &world.Stages{Transcribe: time.Second, Write: time.Minute},
+				Outcome: minutes.StatusMinutesFailed}))
 		time.Sleep(time.Hour)
-		require.Equal(t, "created@0 audio_uploaded@0 transcribing@10 transcribed@15 generating_minutes@15 minutes_failed@75 ", s.history(id, start))
+		require.Equal(t,
+			"created@0 audio_uploaded@0 transcribing@10 transcribed@15 generating_minutes@15 minutes_failed@75 ",
+			s.history(id, start))
 
 		// Without a clock.
 		id = s.create("ci", "")
 		_, err := s.Advance(id, "")
 		require.Error(t, err, "no audio")
 		s.upload("ci", id, 1)
-		for _, want := range []minutes.Status{"transcribing", "transcribed", "minutes_ready"} { // writing begins at once
+		// writing begins at once
+		for _, want := range []minutes.Status{"transcribing", "transcribed", "minutes_ready"} {
 			got, err := s.Advance(id, "")
 			require.NoError(t, err)
 			require.Equal(t, want, got)

@@ -18,13 +18,22 @@ func TestMeetingJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRig(t)
 		r := s.do("ci", "POST /v1/meetings", `{"title":" Größe \"1\" ","date":"2026-03-02"}`).is(201, "")
-		require.Equal(t, `{"id":"`+r.field("id")+`","title":"Größe \"1\"","date":"2026-03-02","time":null,"status":"created","visibility":"organisation","template_id":"tpl_brief",`+
-			`"participant_ids":[],"project_id":null,"external_id":null,"created_at":946684800,"updated_at":946684800}`, r.Body.String())
+		require.Equal(t,
+			`{"id":"`+r.field("id")+`","title":"Größe \"1\"","date":"2026-03-02","time":null,"status":"created","visibility":"organisation","template_id":"tpl_brief",`+
+				`"participant_ids":[],`+
+				`"project_id":null,"external_id":null,"created_at":946684800,"updated_at":946684800}`,
+			r.Body.String())
 		require.Regexp(t, `^mtg_[0-9a-z]{20}$`, r.field("id"))
-		require.Equal(t, `"1" A`, s.do("ci", "POST /v1/meetings", `{"title":"\"1\" \u0041","date":"2026-03-02"}`).field("title"))
-		r = s.do("ada", "POST /v1/meetings", `{"title":"T","date":"2024-02-29","time":"09:05","external_id":" x ","participant_ids":["emp_ada","emp_bob","emp_ada"],"project_id":"prj_apollo","shared_with":["emp_bob"],"template_id":"tpl_standard","visibility":"shared","more":{"a":[1]}}`).is(201, "")
-		require.Equal(t, `{"id":"`+r.field("id")+`","title":"T","date":"2024-02-29","time":"09:05","status":"created","visibility":"shared","template_id":"tpl_standard",`+
-			`"participant_ids":["emp_ada","emp_bob"],"project_id":"prj_apollo","external_id":" x ","created_at":946684800,"updated_at":946684800}`, r.Body.String())
+		require.Equal(t, `"1" A`,
+			s.do("ci", "POST /v1/meetings", `{"title":"\"1\" \u0041","date":"2026-03-02"}`).field("title"))
+		r = s.do("ada", "POST /v1/meetings",
+			`{"title":"T","date":"2024-02-29","time":"09:05","external_id":" x ","participant_ids":[`+
+				`"emp_ada","emp_bob","emp_ada"],"project_id":"prj_apollo","shared_with":["emp_bob"],`+
+				`"template_id":"tpl_standard","visibility":"shared","more":{"a":[1]}}`).is(201, "")
+		require.Equal(t,
+			`{"id":"`+r.field("id")+`","title":"T","date":"2024-02-29","time":"09:05","status":"created","visibility":"shared","template_id":"tpl_standard",`+
+				`"participant_ids":["emp_ada","emp_bob"],"project_id":"prj_apollo","external_id":" x `+
+				`","created_at":946684800,"updated_at":946684800}`, r.Body.String())
 	})
 }
 
@@ -33,48 +42,59 @@ func TestCreate_RejectsInvalidMeetings(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	for body, want := range map[string]string{
-		``: "400 INVALID_REQUEST []", `[]`: "400 INVALID_REQUEST []", `null`: "400 INVALID_REQUEST []", `{`: "400 INVALID_REQUEST []", `"x"`: "400 INVALID_REQUEST []", `{} {}`: "400 INVALID_REQUEST []",
+		``: "400 INVALID_REQUEST []", `[]`: "400 INVALID_REQUEST []", `null`: "400 INVALID_REQUEST []",
+		`{`: "400 INVALID_REQUEST []", `"x"`: "400 INVALID_REQUEST []", `{} {}`: "400 INVALID_REQUEST []",
 		"{\"title\":\"\xff\",\"date\":\"2026-01-01\"}": "400 INVALID_REQUEST []",
 		`{}`:                                   "400 INVALID_REQUEST [title date]",
 		`{"title":null,"date":null}`:           "400 INVALID_REQUEST [title date]",
 		`{"title":" \t ","date":"2026-01-01"}`: "400 INVALID_REQUEST [title]",
-		"{\"title\":\"\u2003\",\"date\":\"2026-01-01\"}":                                     "400 INVALID_REQUEST [title]",
-		`{"title":7,"date":"2026-01-01"}`:                                                    "400 INVALID_REQUEST [title]",
-		`{"Title":"x","date":"2026-01-01"}`:                                                  "400 INVALID_REQUEST [title]",
-		`{"title":"` + strings.Repeat("ä", 301) + `","date":"2026-01-01"}`:                   "400 INVALID_REQUEST [title]",
-		`{"title":" ` + strings.Repeat("ä", 300) + ` ","date":"2026-01-01"}`:                 "201",
-		`{"title":"x\\u0000 \ud83d\ude00","date":"2026-01-01"}`:                              "201",
-		`{"title":"x","date":""}`:                                                            "400 INVALID_DATE [date]",
-		`{"title":"x","date":"2026-02-29"}`:                                                  "400 INVALID_DATE [date]",
-		`{"title":"x","date":"2026-2-09"}`:                                                   "400 INVALID_DATE [date]",
-		`{"title":"x","date":"0000-01-01"}`:                                                  "400 INVALID_DATE [date]",
-		`{"title":"x","date":"2026-01-01T00"}`:                                               "400 INVALID_DATE [date]",
-		`{"title":"x","date":20260101}`:                                                      "400 INVALID_REQUEST [date]",
-		`{"title":"x","date":"2026-01-01","time":"24:00"}`:                                   "400 INVALID_TIME [time]",
-		`{"title":"x","date":"2026-01-01","time":"9:00"}`:                                    "400 INVALID_TIME [time]",
-		`{"title":"x","date":"2026-01-01","time":"23:60"}`:                                   "400 INVALID_TIME [time]",
-		`{"title":"x","date":"2026-01-01","time":"0a:00"}`:                                   "400 INVALID_TIME [time]",
-		`{"title":"x","date":"2026-01-01","time":true}`:                                      "400 INVALID_REQUEST [time]",
-		`{"title":"x","date":"2026-01-01","external_id":""}`:                                 "400 INVALID_EXTERNAL_ID [external_id]",
-		`{"title":"x","date":"2026-01-01","external_id":"` + strings.Repeat("é", 129) + `"}`: "400 INVALID_EXTERNAL_ID [external_id]",
-		`{"title":"x","date":"2026-01-01","external_id":"` + strings.Repeat("é", 128) + `"}`: "201",
+		"{\"title\":\"\u2003\",\"date\":\"2026-01-01\"}": "400 INVALID_REQUEST [title]",
+		`{"title":7,"date":"2026-01-01"}`:                "400 INVALID_REQUEST [title]",
+		`{"Title":"x","date":"2026-01-01"}`:              "400 INVALID_REQUEST [title]",
+		`{"title":"` + strings.Repeat("ä",
+			301) + `","date":"2026-01-01"}`: "400 INVALID_REQUEST [title]",
+		`{"title":" ` + strings.Repeat("ä", 300) + ` ","date":"2026-01-01"}`: "201",
+		`{"title":"x\\u0000 \ud83d\ude00","date":"2026-01-01"}`:              "201",
+		`{"title":"x","date":""}`:                                            "400 INVALID_DATE [date]",
+		`{"title":"x","date":"2026-02-29"}`:                                  "400 INVALID_DATE [date]",
+		`{"title":"x","date":"2026-2-09"}`:                                   "400 INVALID_DATE [date]",
+		`{"title":"x","date":"0000-01-01"}`:                                  "400 INVALID_DATE [date]",
+		`{"title":"x","date":"2026-01-01T00"}`:                               "400 INVALID_DATE [date]",
+		`{"title":"x","date":20260101}`:                                      "400 INVALID_REQUEST [date]",
+		`{"title":"x","date":"2026-01-01","time":"24:00"}`:                   "400 INVALID_TIME [time]",
+		`{"title":"x","date":"2026-01-01","time":"9:00"}`:                    "400 INVALID_TIME [time]",
+		`{"title":"x","date":"2026-01-01","time":"23:60"}`:                   "400 INVALID_TIME [time]",
+		`{"title":"x","date":"2026-01-01","time":"0a:00"}`:                   "400 INVALID_TIME [time]",
+		`{"title":"x","date":"2026-01-01","time":true}`:                      "400 INVALID_REQUEST [time]",
+		`{"title":"x","date":"2026-01-01","external_id":""}`:                 "400 INVALID_EXTERNAL_ID [external_id]",
+		`{"title":"x","date":"2026-01-01","external_id":"` + strings.Repeat("é",
+			129) + `"}`: "400 INVALID_EXTERNAL_ID [external_id]",
+		`{"title":"x","date":"2026-01-01","external_id":"` + strings.Repeat("é",
+			128) + `"}`: "201",
 		`{"title":"x","date":"2026-01-01","external_id":null,"time":null,"participant_ids":null,"project_id":null,"shared_with":null,"template_id":null,"visibility":null}`: "201",
 		`{"title":"x","date":"2026-01-01","time":"","project_id":"","template_id":"","visibility":""}`:                                                                      "201",
 		`{"title":"x","date":"2026-01-01","visibility":"public"}`:                                                                                                           "400 INVALID_REQUEST [visibility]",
 		`{"title":"x","date":"2026-01-01","participant_ids":"emp_ada"}`:                                                                                                     "400 INVALID_REQUEST [participant_ids]",
-		`{"title":"x","date":"2026-01-01","participant_ids":["emp_ada",7]}`:                                                                                                 "400 INVALID_REQUEST [participant_ids]",
-		`{"title":"x","date":"2026-01-01","participant_ids":[null]}`:                                                                                                        "400 INVALID_REQUEST [participant_ids]",
-		`{"title":"","date":"nope","time":"nope","shared_with":["emp_no"]}`:                                                                                                 "400 INVALID_REQUEST [title date time shared_with]",
-		`{"title":"x","date":"nope","time":"nope"}`:                                                                                                                         "400 INVALID_DATE [date time]",
-		`{"title":"x","date":"2026-01-01","participant_ids":["emp_none"]}`:                                                                                                  "404 NOT_FOUND",
-		`{"title":"x","date":"2026-01-01","participant_ids":["int_ci"]}`:                                                                                                    "404 NOT_FOUND",
-		`{"title":"x","date":"2026-01-01","participant_ids":["emp_gone"]}`:                                                                                                  "201",
-		`{"title":"x","date":"2026-01-01","project_id":"prj_none"}`:                                                                                                         "404 NOT_FOUND",
-		`{"title":"x","date":"2026-01-01","project_id":"prj_old"}`:                                                                                                          "404 NOT_FOUND",
-		`{"title":"x","date":"2026-01-01","template_id":"tpl_none"}`:                                                                                                        "404 NOT_FOUND",
-		`{"title":"x","date":"bad","template_id":"tpl_none"}`:                                                                                                               "400 INVALID_DATE [date]",
-		`{"title":"x","date":"2026-01-01","visibility":"shared","shared_with":["emp_inv","emp_bob"]}`:                                                                       "201",
-		`{"title":"x","date":"2026-01-01","visibility":"private","shared_with":["emp_no"]}`:                                                                                 "400 INVALID_SHARED_WITH [shared_with]",
+		`{"title":"x","date":"2026-01-01","participant_ids":[` +
+			`"emp_ada",7]}`: "400 INVALID_REQUEST [participant_ids]",
+		`{"title":"x","date":"2026-01-01","participant_ids":[null]}`: "400 INVALID_REQUEST [participant_ids]",
+		`{"title":"","date":"nope","time":"nope","shared_with":[` +
+			`"emp_no"]}`: "400 INVALID_REQUEST [title date time shared_with]",
+		`{"title":"x","date":"nope","time":"nope"}`: "400 INVALID_DATE [date time]",
+		`{"title":"x","date":"2026-01-01","participant_ids":[` +
+			`"emp_none"]}`: "404 NOT_FOUND",
+		`{"title":"x","date":"2026-01-01","participant_ids":[` +
+			`"int_ci"]}`: "404 NOT_FOUND",
+		`{"title":"x","date":"2026-01-01","participant_ids":[` +
+			`"emp_gone"]}`: "201",
+		`{"title":"x","date":"2026-01-01","project_id":"prj_none"}`:  "404 NOT_FOUND",
+		`{"title":"x","date":"2026-01-01","project_id":"prj_old"}`:   "404 NOT_FOUND",
+		`{"title":"x","date":"2026-01-01","template_id":"tpl_none"}`: "404 NOT_FOUND",
+		`{"title":"x","date":"bad","template_id":"tpl_none"}`:        "400 INVALID_DATE [date]",
+		`{"title":"x","date":"2026-01-01","visibility":"shared","shared_with":[` +
+			`"emp_inv","emp_bob"]}`: "201",
+		`{"title":"x","date":"2026-01-01","visibility":"private","shared_with":[` +
+			`"emp_no"]}`: "400 INVALID_SHARED_WITH [shared_with]",
 	} {
 		r := s.do("ci", "POST /v1/meetings", body)
 		got := fmt.Sprint(r.Code)
@@ -86,7 +106,9 @@ func TestCreate_RejectsInvalidMeetings(t *testing.T) {
 		}
 		require.Equal(t, want, got, "%.200s", body)
 	}
-	r := s.do("ci", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","shared_with":["emp_bob","emp_no","emp_gone","int_ci","emp_none","emp_no"]}`).is(400, "INVALID_SHARED_WITH")
+	r := s.do("ci", "POST /v1/meetings",
+		`{"title":"x","date":"2026-01-01","shared_with":[`+
+			`"emp_bob","emp_no","emp_gone","int_ci","emp_none","emp_no"]}`).is(400, "INVALID_SHARED_WITH")
 	require.Equal(t, []any{"emp_no", "emp_gone", "int_ci", "emp_none"}, r.detail("invalid"))
 }
 
@@ -107,15 +129,20 @@ func TestExternalID(t *testing.T) {
 	again := s.do("bob", "POST /v1/meetings", `{"title":"Other","date":"2026-01-01","external_id":"crm-1"}`).is(200, "")
 	require.Equal(t, id, again.field("id"))
 	require.Equal(t, "Weekly", again.field("title"))
-	s.do("ada", "POST /v1/meetings", `{"title":"Other","date":"2026-01-01","external_id":"crm-1"}`).is(409, "EXTERNAL_ID_TAKEN")
+	s.do("ada", "POST /v1/meetings", `{"title":"Other","date":"2026-01-01","external_id":"crm-1"}`).is(409,
+		"EXTERNAL_ID_TAKEN")
 	shared := s.create("bob", `"external_id":"crm-2","visibility":"shared","shared_with":["emp_cy"]`)
 	for key, want := range map[string]int{"bob": 200, "cy": 200, "ada": 409, "ci": 409, "two": 409} {
-		again := s.do(key, "POST /v1/meetings", `{"title":"Other","date":"2026-01-01","external_id":"crm-2","visibility":"shared","shared_with":["emp_ada"]}`)
+		again := s.do(key, "POST /v1/meetings",
+			`{"title":"Other","date":"2026-01-01","external_id":"crm-2","visibility":"shared","shared_with":[`+
+				`"emp_ada"]}`)
 		require.Equal(t, want, again.Code, key)
 		require.Equal(t, want == 200, strings.Contains(again.Body.String(), shared), "%s is shown %s", key, again.Body)
 	}
-	s.do("bob", "POST /v1/meetings", `{"title":"","date":"2026-01-01","external_id":"crm-1"}`).is(400, "INVALID_REQUEST")
-	s.do("bob", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","external_id":"crm-1","project_id":"prj_none"}`).is(404, "NOT_FOUND")
+	s.do("bob", "POST /v1/meetings", `{"title":"","date":"2026-01-01","external_id":"crm-1"}`).is(400,
+		"INVALID_REQUEST")
+	s.do("bob", "POST /v1/meetings",
+		`{"title":"x","date":"2026-01-01","external_id":"crm-1","project_id":"prj_none"}`).is(404, "NOT_FOUND")
 	s.do("globex", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","external_id":"crm-1"}`).is(201, "")
 	s.do("bob", "DELETE /v1/meetings/"+id, "").is(204, "")
 	require.NotEqual(t, id, s.create("bob", `"external_id":"crm-1"`))
@@ -129,13 +156,18 @@ func TestVisibility(t *testing.T) {
 		creator, fields string
 		want            rights
 	}{
-		"private of a member":       {"bob", `"visibility":"private","participant_ids":["emp_cy"],"shared_with":["emp_cy"]`, rights{"bob": "rw"}},
+		"private of a member": {"bob",
+			`"visibility":"private","participant_ids":["emp_cy"],"shared_with":["emp_cy"]`, rights{"bob": "rw"}},
 		"private of an integration": {"ci", `"visibility":"private"`, rights{"ci": "rw"}},
-		"organisation":              {"bob", `"visibility":"organisation"`, rights{"bob": "rw", "ada": "rw", "cy": "r", "ci": "rw", "two": "rw"}},
-		"shared with Cy":            {"bob", `"visibility":"shared","shared_with":["emp_cy"]`, rights{"bob": "rw", "cy": "r"}},
-		"shared with an admin":      {"bob", `"visibility":"shared","shared_with":["emp_ada"]`, rights{"bob": "rw", "ada": "rw"}},
-		"shared by an integration":  {"ci", `"visibility":"shared","shared_with":["emp_cy"]`, rights{"ci": "rw", "cy": "r"}},
-		"shared with no one":        {"bob", `"visibility":"shared"`, rights{"bob": "rw"}},
+		"organisation": {"bob", `"visibility":"organisation"`,
+			rights{"bob": "rw", "ada": "rw", "cy": "r", "ci": "rw", "two": "rw"}},
+		"shared with Cy": {"bob", `"visibility":"shared","shared_with":["emp_cy"]`,
+			rights{"bob": "rw", "cy": "r"}},
+		"shared with an admin": {"bob", `"visibility":"shared","shared_with":["emp_ada"]`,
+			rights{"bob": "rw", "ada": "rw"}},
+		"shared by an integration": {"ci", `"visibility":"shared","shared_with":["emp_cy"]`,
+			rights{"ci": "rw", "cy": "r"}},
+		"shared with no one": {"bob", `"visibility":"shared"`, rights{"bob": "rw"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,10 +178,17 @@ func TestVisibility(t *testing.T) {
 				at := "/v1/meetings/" + id
 				listed := strings.Contains(s.do(key, "GET /v1/meetings", "").is(200, "").Body.String(), id)
 				require.Equal(t, want != "", listed, "%s lists", key)
-				require.Equal(t, want != "", strings.Contains(s.do(key, "GET /v1/meetings?external_id=e", "").is(200, "").Body.String(), id), "%s finds", key)
-				require.Equal(t, want != "", strings.Contains(s.do(key, "GET /v1/meetings?date_from=2026-03-01&date_to=2026-03-02", "").is(200, "").Body.String(), id), "%s filters", key)
+				require.Equal(t, want != "",
+					strings.Contains(s.do(key, "GET /v1/meetings?external_id=e", "").is(200, "").Body.String(), id),
+					"%s finds", key)
+				require.Equal(t, want != "",
+					strings.Contains(s.do(key,
+						"GET /v1/meetings?date_from=2026-03-01&date_to=2026-03-02", "").is(200, "").Body.String(), id),
+					"%s filters", key)
 				if want == "" {
-					for _, what := range []string{"GET " + at, "PATCH " + at, "DELETE " + at, "PUT " + at + "/participants", "POST " + at + "/upload-url", "GET " + at + "/minutes", "GET " + at + "/transcript"} {
+					for _, what := range []string{"GET " + at, "PATCH " + at, "DELETE " + at,
+						"PUT " + at + "/participants", "POST " + at + "/upload-url", "GET " + at + "/minutes",
+						"GET " + at + "/transcript"} {
 						s.do(key, what, "nonsense").is(404, "NOT_FOUND")
 					}
 					continue
@@ -191,8 +230,10 @@ func TestPatch(t *testing.T) {
 		time.Sleep(time.Second)
 		at := "PATCH /v1/meetings/" + id
 		for body, want := range map[string]string{
-			`{"title":""}`: "INVALID_REQUEST", `{"title":"  "}`: "INVALID_REQUEST", `{"date":""}`: "INVALID_DATE", `{"date":"x","time":"x"}`: "INVALID_DATE", `{"time":"25:00"}`: "INVALID_TIME",
-			`{"time":7}`: "INVALID_REQUEST", `{"date":"x","project_id":1}`: "INVALID_REQUEST", `[]`: "INVALID_REQUEST", ``: "INVALID_REQUEST",
+			`{"title":""}`: "INVALID_REQUEST", `{"title":"  "}`: "INVALID_REQUEST", `{"date":""}`: "INVALID_DATE",
+			`{"date":"x","time":"x"}`: "INVALID_DATE", `{"time":"25:00"}`: "INVALID_TIME",
+			`{"time":7}`: "INVALID_REQUEST", `{"date":"x","project_id":1}`: "INVALID_REQUEST", `[]`: "INVALID_REQUEST",
+			``: "INVALID_REQUEST",
 		} {
 			s.do("ci", at, body).is(400, want)
 		}
@@ -203,10 +244,12 @@ func TestPatch(t *testing.T) {
 		require.Equal(t, "09:00", same.field("time"))
 		require.Equal(t, "prj_apollo", same.field("project_id"))
 		r := s.do("ci", at, `{"title":" New ","date":"2026-04-01","time":"","project_id":""}`).is(200, "")
-		require.Equal(t, []string{"New", "2026-04-01", "null", "null", "946684801"}, []string{r.field("title"), r.field("date"), r.field("time"), r.field("project_id"), r.field("updated_at")})
+		require.Equal(t, []string{"New", "2026-04-01", "null", "null", "946684801"},
+			[]string{r.field("title"), r.field("date"), r.field("time"), r.field("project_id"), r.field("updated_at")})
 		time.Sleep(time.Second)
 		r = s.do("ci", at, `{"time":"10:30"}`).is(200, "")
-		require.Equal(t, []string{"10:30", "946684802"}, []string{r.field("time"), r.field("updated_at")}, "the time alone is a change")
+		require.Equal(t, []string{"10:30", "946684802"}, []string{r.field("time"), r.field("updated_at")},
+			"the time alone is a change")
 		require.Contains(t, s.do("ci", "GET /v1/meetings?date_from=2026-04-01", "").Body.String(), id)
 		require.NotContains(t, s.do("ci", "GET /v1/meetings?date_to=2026-03-31", "").Body.String(), id)
 	})
@@ -222,7 +265,8 @@ func TestParticipants(t *testing.T) {
 		require.Equal(t, []any{"participant_ids"}, s.do("ci", at, body).is(400, "INVALID_REQUEST").detail("fields"))
 	}
 	s.do("ci", at, `{"participant_ids":["emp_none"]}`).is(404, "NOT_FOUND")
-	require.Equal(t, `["emp_bob","emp_ada"]`, s.do("ci", at, `{"participant_ids":["emp_bob","emp_ada","emp_bob"]}`).is(200, "").field("participant_ids"))
+	require.Equal(t, `["emp_bob","emp_ada"]`,
+		s.do("ci", at, `{"participant_ids":["emp_bob","emp_ada","emp_bob"]}`).is(200, "").field("participant_ids"))
 	require.Equal(t, `[]`, s.do("ci", at, `{"participant_ids":[]}`).is(200, "").field("participant_ids"))
 	s.upload("ci", id, 1)
 	s.do("ci", at, `{"participant_ids":["emp_none"]}`).is(404, "NOT_FOUND")

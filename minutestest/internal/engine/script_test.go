@@ -66,7 +66,9 @@ func TestScript_SkewsClocks(t *testing.T) {
 func TestReservation_IsReleasedOnce(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(s *rig, id string){
-		"deleted while it is prepared": func(s *rig, id string) { s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "") },
+		"deleted while it is prepared": func(s *rig, id string) {
+			s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
+		},
 		"deleted while it is transcribed": func(s *rig, id string) {
 			time.Sleep(stages.Prepare)
 			s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
@@ -139,7 +141,8 @@ func TestScript_NarrowestWins(t *testing.T) {
 	require.NoError(t, s.Script(world.Script{MeetingID: id, HTML: "of the id", Outcome: minutes.StatusMinutesReady}))
 	require.NoError(t, s.Script(world.Script{ExternalID: "crm", Transcript: "of the external id"}))
 	s.upload("ci", id, 1)
-	assert.Equal(t, "of the external id", s.do("ci", "GET /v1/meetings/"+id+"/transcript", "").is(200, "").field("transcript"))
+	assert.Equal(t, "of the external id",
+		s.do("ci", "GET /v1/meetings/"+id+"/transcript", "").is(200, "").field("transcript"))
 	assert.Equal(t, "of the id", s.do("ci", "GET /v1/meetings/"+id+"/minutes", "").field("content"))
 	assert.Equal(t, "of the title", s.do("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "").field("content"))
 }

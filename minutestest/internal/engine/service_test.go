@@ -25,7 +25,9 @@ func TestAdvanceClock_LetsEverythingFallDue(t *testing.T) {
 		start := time.Now()
 		s := newRig(t, staged, withAcme(func(o *world.Organisation) {
 			o.Credits, o.NextResetAt = new(1), "2000-01-02"
-			o.Keys = append(o.Keys, world.Key{Secret: "day", IntegrationID: "int_ci", ExpiresAt: minutes.UnixTime(start.Add(24 * time.Hour).Unix())})
+			o.Keys = append(o.Keys,
+				world.Key{Secret: "day", IntegrationID: "int_ci",
+					ExpiresAt: minutes.UnixTime(start.Add(24 * time.Hour).Unix())})
 		}))
 		id, other := s.create("ci", ""), s.create("ci", "")
 		s.upload("ci", id, 1)
@@ -39,7 +41,8 @@ func TestAdvanceClock_LetsEverythingFallDue(t *testing.T) {
 		assert.Equal(t, start.Add(7*24*time.Hour), now.Local())
 		_, err = s.AdvanceClock(math.MaxInt64)
 		require.ErrorContains(t, err, "over 100 years in total")
-		assert.Equal(t, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 minutes_ready@60 ", s.history(id, start))
+		assert.Equal(t, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 "+
+			"minutes_ready@60 ", s.history(id, start))
 		assert.Equal(t, "1 360000 2000-02-02", s.usage())
 		s.do("day", "GET /v1/usage", "").is(401, "UNAUTHENTICATED")
 		s.put(target, "audio/wav", "x").storage(403, "AccessDenied")
@@ -187,7 +190,9 @@ func TestAdd_AddsAllOrNone(t *testing.T) {
 	assert.Len(t, s.Meetings(), 1)
 	_, err = s.Add("org_none", nil)
 	require.Error(t, err)
-	ids, err := s.Add("org_acme", []world.MeetingSpec{{Title: "a", Count: 2, Visibility: "shared", SharedWith: []string{"emp_bob"}, CreatorID: "emp_ada"}})
+	ids, err := s.Add("org_acme",
+		[]world.MeetingSpec{{Title: "a", Count: 2, Visibility: "shared", SharedWith: []string{"emp_bob"},
+			CreatorID: "emp_ada"}})
 	require.NoError(t, err)
 	assert.Len(t, ids, 2)
 	s.do("bob", "GET /v1/meetings/"+ids[1]+"/minutes", "").is(200, "")

@@ -24,10 +24,13 @@ func TestUploadURL(t *testing.T) {
 	s := newRig(t)
 	id := s.create("ci", "")
 	at := "POST /v1/meetings/" + id + "/upload-url"
-	for _, ct := range []string{`""`, `null`, `7`, `"audio"`, `"/wav"`, `"audio/"`, `"audio/*"`, `"*/*"`, `"audio/wav;"x`, `"au dio/wav"`, `" audio/wav"`, `"audio/wav "`, `"audio/wav\r\n"`, `"audio/wäv"`, `"audio/wav; x=\"é\""`, `"audio/wav; x=\"\u007f\""`, `"audio/wav; x=\"y"`, `"audio/wav/x"`} {
+	for _, ct := range []string{`""`, `null`, `7`, `"audio"`, `"/wav"`, `"audio/"`, `"audio/*"`, `"*/*"`,
+		`"audio/wav;"x`, `"au dio/wav"`, `" audio/wav"`, `"audio/wav "`, `"audio/wav\r\n"`, `"audio/wäv"`,
+		`"audio/wav; x=\"é\""`, `"audio/wav; x=\"\u007f\""`, `"audio/wav; x=\"y"`, `"audio/wav/x"`} {
 		require.Equal(t, 400, s.do("ci", at, `{"content_type":`+ct+`}`).is(400, "INVALID_REQUEST").Code, ct)
 	}
-	for _, ct := range []string{"audio/wav", "AUDIO/WAV", "audio/ogg; codecs=opus", "application/vnd.x+json", "text/plain", "audio/az09", "audio/wav; x=~y"} {
+	for _, ct := range []string{"audio/wav", "AUDIO/WAV", "audio/ogg; codecs=opus", "application/vnd.x+json",
+		"text/plain", "audio/az09", "audio/wav; x=~y"} {
 		r := s.do("ci", at, `{"content_type":"`+ct+`"}`).is(200, "")
 		require.Equal(t, "900", r.field("expires_in"))
 		require.Equal(t, "PUT", r.field("method"))
@@ -37,8 +40,10 @@ func TestUploadURL(t *testing.T) {
 		require.True(t, strings.HasPrefix(u.Path, "/storage/"))
 		require.Equal(t, "created", string(r.x.MeetingStatus))
 	}
-	s = newRig(t, func(cfg *engine.Config) { cfg.Storage = map[string]string{"example.com": "https://store.test:8443"} })
-	require.True(t, strings.HasPrefix(s.presigned("ci", s.create("ci", ""), "audio/wav"), "https://store.test:8443/storage/"))
+	s = newRig(t,
+		func(cfg *engine.Config) { cfg.Storage = map[string]string{"example.com": "https://store.test:8443"} })
+	require.True(t,
+		strings.HasPrefix(s.presigned("ci", s.create("ci", ""), "audio/wav"), "https://store.test:8443/storage/"))
 }
 
 // TestStorage is D10, D11 and D22 from the PUT on.
@@ -55,7 +60,8 @@ func TestStorage(t *testing.T) {
 		for _, other := range []string{"audio/wav", "audio/wav;x=y", strings.ToUpper(ct), ""} {
 			s.put(target, other, "x").storage(403, "SignatureDoesNotMatch")
 		}
-		s.put(target, ct, "x", func(r *http.Request) { r.Header["Content-Type"] = []string{ct, ct} }).storage(403, "SignatureDoesNotMatch")
+		s.put(target, ct, "x", func(r *http.Request) { r.Header["Content-Type"] = []string{ct, ct} }).storage(403,
+			"SignatureDoesNotMatch")
 		at := strings.Index(target, "/storage/") + len("/storage/")
 		for i := at; i < len(target); i++ {
 			b := []byte(target)
@@ -65,7 +71,10 @@ func TestStorage(t *testing.T) {
 			}
 			s.put(string(b), ct, "x").storage(403, "SignatureDoesNotMatch")
 		}
-		for _, forged := range []string{target + "&x=1", target + "&", target + "0", strings.Replace(target, "?", "?x=1&", 1), target[:strings.Index(target, "&X-Amz-Signature")], strings.Replace(target, "mtg_", "mtg%5F", 1), strings.Replace(target, "/mtg_", "//mtg_", 1), strings.Replace(target, "X-Amz-Expires=900", "X-Amz-Expires=901", 1)} {
+		for _, forged := range []string{target + "&x=1", target + "&", target + "0",
+			strings.Replace(target, "?", "?x=1&", 1), target[:strings.Index(target, "&X-Amz-Signature")],
+			strings.Replace(target, "mtg_", "mtg%5F", 1), strings.Replace(target, "/mtg_", "//mtg_", 1),
+			strings.Replace(target, "X-Amz-Expires=900", "X-Amz-Expires=901", 1)} {
 			s.put(forged, ct, "x").storage(403, "SignatureDoesNotMatch")
 		}
 		for _, method := range []string{"GET", "POST", "DELETE", "OPTIONS"} {
@@ -74,13 +83,18 @@ func TestStorage(t *testing.T) {
 		}
 		require.Empty(t, s.do("", "HEAD "+target, "").Body.String())
 		s.put(target, ct, "x", func(r *http.Request) { r.ContentLength = -1 }).storage(411, "MissingContentLength")
-		s.put(target, ct, "", func(r *http.Request) { r.Header.Del("Content-Length") }).storage(411, "MissingContentLength")
+		s.put(target, ct, "", func(r *http.Request) { r.Header.Del("Content-Length") }).storage(411,
+			"MissingContentLength")
 
 		// An error response does not touch the body.
-		s.put(target, "audio/x", "", func(r *http.Request) { r.Body, r.ContentLength = untouched{t}, 5 }).storage(403, "SignatureDoesNotMatch")
+		s.put(target, "audio/x", "", func(r *http.Request) { r.Body, r.ContentLength = untouched{t}, 5 }).storage(403,
+			"SignatureDoesNotMatch")
 
 		// Truncated: no audio.
-		s.put(target, ct, "", func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("ab")), 3 }).storage(400, "IncompleteBody")
+		s.put(target, ct, "",
+			func(r *http.Request) {
+				r.Body, r.ContentLength = io.NopCloser(strings.NewReader("ab")), 3
+			}).storage(400, "IncompleteBody")
 		s.put(target, ct, "", func(r *http.Request) {
 			r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader("ab"), broken{})), 3
 		}).storage(400, "IncompleteBody")
@@ -90,7 +104,8 @@ func TestStorage(t *testing.T) {
 		fresh := s.presigned("ci", id, "audio/wav")
 		time.Sleep(time.Second)
 		require.Contains(t, s.put(target, ct, "x").storage(403, "AccessDenied").Body.String(), "Request has expired")
-		r := s.put(fresh, "audio/wav", "hello", func(r *http.Request) { r.Header.Set("Authorization", "Bearer ci") }).storage(200, "")
+		r := s.put(fresh, "audio/wav", "hello",
+			func(r *http.Request) { r.Header.Set("Authorization", "Bearer ci") }).storage(200, "")
 		require.Equal(t, int64(5), r.x.Bytes)
 		require.Equal(t, "created", string(r.x.MeetingStatus))
 		require.Equal(t, "audio_uploaded", s.status("ci", id))
@@ -99,7 +114,9 @@ func TestStorage(t *testing.T) {
 
 		state, _ := s.Meeting(id)
 		sum := sha256.Sum256([]byte("hello"))
-		require.Equal(t, &world.Audio{ContentType: "audio/wav", Size: 5, SHA256: hex.EncodeToString(sum[:]), ReceivedAt: state.Audio.ReceivedAt, Bytes: []byte("hello")}, state.Audio)
+		require.Equal(t,
+			&world.Audio{ContentType: "audio/wav", Size: 5, SHA256: hex.EncodeToString(sum[:]),
+				ReceivedAt: state.Audio.ReceivedAt, Bytes: []byte("hello")}, state.Audio)
 
 		gone := s.create("ci", "")
 		target = s.presigned("ci", gone, "audio/wav")
@@ -117,12 +134,14 @@ func TestPut_FailsIfOvertaken(t *testing.T) {
 	meanwhile := func(f func()) func(*http.Request) {
 		return func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(&during{f, "abc"}), 3 }
 	}
-	s.put(first, "audio/a", "", meanwhile(func() { s.put(second, "audio/b", "bb").storage(200, "") })).storage(403, "AccessDenied")
+	s.put(first, "audio/a", "", meanwhile(func() { s.put(second, "audio/b", "bb").storage(200, "") })).storage(403,
+		"AccessDenied")
 	state, _ := s.Meeting(id)
 	require.Equal(t, "audio/b", state.Audio.ContentType)
 	require.Equal(t, int64(2), state.Audio.Size)
 	id = s.create("ci", "")
-	s.put(s.presigned("ci", id, "audio/a"), "audio/a", "", meanwhile(func() { s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "") })).storage(404, "NoSuchKey")
+	s.put(s.presigned("ci", id, "audio/a"), "audio/a", "",
+		meanwhile(func() { s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "") })).storage(404, "NoSuchKey")
 }
 
 // during does something before its text arrives.
@@ -153,8 +172,10 @@ func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset
 func TestContentTypes(t *testing.T) {
 	t.Parallel()
 	for ct, want := range map[string]string{
-		"audio/wav": "minutes_ready", "AUDIO/x-anything": "minutes_ready", "video/mp4": "minutes_ready", "application/ogg": "minutes_ready", "Application/OGG; a=b": "minutes_ready",
-		"application/pdf": "audio_rejected", "text/plain": "audio_rejected", "application/octet-stream": "audio_rejected", "audiox/wav": "audio_rejected",
+		"audio/wav": "minutes_ready", "AUDIO/x-anything": "minutes_ready", "video/mp4": "minutes_ready",
+		"application/ogg": "minutes_ready", "Application/OGG; a=b": "minutes_ready",
+		"application/pdf": "audio_rejected", "text/plain": "audio_rejected",
+		"application/octet-stream": "audio_rejected", "audiox/wav": "audio_rejected",
 	} {
 		s := newRig(t)
 		id := s.create("ci", "")

@@ -26,26 +26,39 @@ func (s *rig) done(key, fields string) string {
 func TestVocabulary(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, withAcme(func(o *world.Organisation) { o.MaxTerms = new(3) }))
-	require.Equal(t, `{"terms":["Kubernetes"],"entries":[{"term":"Kubernetes","variants":[{"text":"cooper netties","source":"auto"}]}],"max_terms":3}`, s.do("ci", "GET /v1/vocabulary", "").is(200, "").Body.String())
-	for _, body := range []string{`{}`, `{"terms":null}`, `{"terms":["a"," "]}`, `{"terms":"a"}`, `{"terms":["a","b","c","d"]}`, `{"terms":[1]}`} {
-		require.Equal(t, []any{"terms"}, s.do("ci", "PUT /v1/vocabulary", body).is(400, "INVALID_REQUEST").detail("fields"), body)
+	require.Equal(t,
+		`{"terms":["Kubernetes"],"entries":[{"term":"Kubernetes","variants":[{"text":"cooper `+
+			`netties","source":"auto"}]}],"max_terms":3}`,
+		s.do("ci", "GET /v1/vocabulary", "").is(200, "").Body.String())
+	for _, body := range []string{`{}`, `{"terms":null}`, `{"terms":["a"," "]}`, `{"terms":"a"}`,
+		`{"terms":["a","b","c","d"]}`, `{"terms":[1]}`} {
+		require.Equal(t, []any{"terms"},
+			s.do("ci", "PUT /v1/vocabulary", body).is(400, "INVALID_REQUEST").detail("fields"), body)
 	}
-	require.Equal(t, `{"terms":["b","Kubernetes"],"entries":[{"term":"b","variants":[]},{"term":"Kubernetes","variants":[{"text":"cooper netties","source":"auto"}]}],"max_terms":3}`,
+	require.Equal(t,
+		`{"terms":["b","Kubernetes"],"entries":[{"term":"b","variants":[]},{"term":"Kubernetes","variants":[`+
+			`{"text":"cooper netties","source":"auto"}]}],"max_terms":3}`,
 		s.do("ci", "PUT /v1/vocabulary", `{"terms":[" b ","Kubernetes","b","b "]}`).is(200, "").Body.String())
 	for _, body := range []string{`{}`, `{"term":null}`, `{"term":" "}`, `{"term":["a"]}`} {
-		require.Equal(t, []any{"term"}, s.do("ci", "POST /v1/vocabulary/terms", body).is(400, "INVALID_REQUEST").detail("fields"), body)
+		require.Equal(t, []any{"term"},
+			s.do("ci", "POST /v1/vocabulary/terms", body).is(400, "INVALID_REQUEST").detail("fields"), body)
 	}
 	s.do("ci", "POST /v1/vocabulary/terms", `{"term":" B"}`).is(201, "")
-	require.Equal(t, `["b","Kubernetes","B"]`, s.do("ci", "POST /v1/vocabulary/terms", `{"term":"B "}`).is(200, "").field("terms"))
+	require.Equal(t, `["b","Kubernetes","B"]`,
+		s.do("ci", "POST /v1/vocabulary/terms", `{"term":"B "}`).is(200, "").field("terms"))
 	s.do("ci", "POST /v1/vocabulary/terms", `{"term":"one more"}`).is(400, "INVALID_REQUEST")
-	require.Equal(t, `{"terms":[],"entries":[],"max_terms":3}`, s.do("ci", "PUT /v1/vocabulary", `{"terms":[]}`).is(200, "").Body.String())
+	require.Equal(t, `{"terms":[],"entries":[],"max_terms":3}`,
+		s.do("ci", "PUT /v1/vocabulary", `{"terms":[]}`).is(200, "").Body.String())
 	require.Equal(t, "500", s.do("globex", "GET /v1/vocabulary", "").field("max_terms"))
 	require.NoError(t, s.update("org_acme", func(o *world.Organisation) {
 		o.Vocabulary = []minutes.VocabularyEntry{
-			{Term: "A", Variants: []minutes.VocabularyVariant{{Text: "a"}, {Text: "á", Source: "auto"}}}, {Term: "B", Variants: []minutes.VocabularyVariant{{Text: "b"}}},
+			{Term: "A", Variants: []minutes.VocabularyVariant{{Text: "a"}, {Text: "á", Source: "auto"}}},
+			{Term: "B", Variants: []minutes.VocabularyVariant{{Text: "b"}}},
 		}
 	}))
-	require.Equal(t, `{"terms":["A","B"],"entries":[{"term":"A","variants":[{"text":"a","source":"manual"},{"text":"á","source":"auto"}]},{"term":"B","variants":[{"text":"b","source":"manual"}]}],"max_terms":3}`,
+	require.Equal(t,
+		`{"terms":["A","B"],"entries":[{"term":"A","variants":[{"text":"a","source":"manual"},`+
+			`{"text":"á","source":"auto"}]},{"term":"B","variants":[{"text":"b","source":"manual"}]}],"max_terms":3}`,
 		s.do("ci", "GET /v1/vocabulary", "").Body.String())
 }
 
@@ -54,15 +67,25 @@ func TestMembers(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, withAcme(func(o *world.Organisation) { o.MaxMembers = new(8) }))
 	list := s.do("ci", "GET /v1/employees", "").is(200, "").Body.String()
-	require.True(t, strings.HasPrefix(list, `{"members":[{"id":"emp_ada","name":"Ada Lovelace","role":"Engineer","status":"active"},{"id":"emp_bob","name":"Bob <Builder> & Sons","role":null,"status":"active"}`), list)
+	require.True(t, strings.HasPrefix(list,
+		`{"members":[{"id":"emp_ada","name":"Ada Lovelace","role":"Engineer","status":"active"},`+
+			`{"id":"emp_bob","name":"Bob <Builder> & Sons","role":null,"status":"active"}`), list)
 	require.NotContains(t, list, "int_")
 	for body, want := range map[string]string{
-		`{}`: "INVALID_REQUEST [name]", `{"name":" "}`: "INVALID_REQUEST [name]", `{"name":"` + strings.Repeat("é", 81) + `"}`: "INVALID_REQUEST [name]",
-		`{"name":"x","role":"` + strings.Repeat("é", 81) + `","description":"` + strings.Repeat("é", 301) + `"}`: "INVALID_REQUEST [role description]",
-		`{"name":1,"email":"nope"}`: "INVALID_REQUEST [name email]", `{"name":"x","email":7}`: "INVALID_REQUEST [email]",
-		`{"name":"x","email":"nope"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"X <x@y.example>"}`: "INVALID_EMAIL [email]", `{"name":"x","email":" x@y.example"}`: "INVALID_EMAIL [email]",
-		`{"name":"x","email":"x@y..example"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"x@"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"@y"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"a@b@c"}`: "INVALID_EMAIL [email]",
-		`{"name":"x","email":"x y@z"}`: "INVALID_EMAIL [email]",
+		`{}`: "INVALID_REQUEST [name]", `{"name":" "}`: "INVALID_REQUEST [name]",
+		`{"name":"` + strings.Repeat("é", 81) + `"}`: "INVALID_REQUEST [name]",
+		`{"name":"x","role":"` + strings.Repeat("é", 81) + `","description":"` + strings.Repeat("é",
+			301) + `"}`: "INVALID_REQUEST [role description]",
+		`{"name":1,"email":"nope"}`:              "INVALID_REQUEST [name email]",
+		`{"name":"x","email":7}`:                 "INVALID_REQUEST [email]",
+		`{"name":"x","email":"nope"}`:            "INVALID_EMAIL [email]",
+		`{"name":"x","email":"X <x@y.example>"}`: "INVALID_EMAIL [email]",
+		`{"name":"x","email":" x@y.example"}`:    "INVALID_EMAIL [email]",
+		`{"name":"x","email":"x@y..example"}`:    "INVALID_EMAIL [email]",
+		`{"name":"x","email":"x@"}`:              "INVALID_EMAIL [email]",
+		`{"name":"x","email":"@y"}`:              "INVALID_EMAIL [email]",
+		`{"name":"x","email":"a@b@c"}`:           "INVALID_EMAIL [email]",
+		`{"name":"x","email":"x y@z"}`:           "INVALID_EMAIL [email]",
 	} {
 		r := s.do("ci", "POST /v1/employees", body)
 		require.Equal(t, want, fmt.Sprint(r.x.Code, " ", r.detail("fields")), body)
@@ -72,40 +95,55 @@ func TestMembers(t *testing.T) {
 		require.Contains(t, []any{"emp_ada", "emp_gone"}, r.detail("member_id"))
 		require.NotEmpty(t, r.detail("name"))
 	}
-	r := s.do("ci", "POST /v1/employees", `{"name":" Eve ","email":"eve@acme.example","role":" Lead ","description":"Knows."}`).is(201, "")
+	r := s.do("ci", "POST /v1/employees",
+		`{"name":" Eve ","email":"eve@acme.example","role":" Lead ","description":"Knows."}`).is(201, "")
 	require.Equal(t, `{"id":"`+r.field("id")+`","name":"Eve","role":"Lead","status":"no_account"}`, r.Body.String())
 	require.Regexp(t, `^emp_`, r.field("id"))
-	s.do("ci", "POST /v1/employees", `{"name":"`+strings.Repeat("é", 80)+`","email":"","role":"","description":null}`).is(201, "")
+	s.do("ci", "POST /v1/employees",
+		`{"name":"`+strings.Repeat("é", 80)+`","email":"","role":"","description":null}`).is(201, "")
 	s.do("ci", "POST /v1/employees", `{"name":"x"}`).is(409, "MEMBER_LIMIT_EXCEEDED")
 	s.do("ci", "POST /v1/employees", `{"name":"x","email":"EVE@acme.example"}`).is(409, "EMAIL_TAKEN")
-	s.do("ci", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","participant_ids":["`+r.field("id")+`"]}`).is(201, "")
+	s.do("ci", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","participant_ids":["`+r.field("id")+`"]}`).is(201,
+		"")
 }
 
 // TestProjectsTemplatesUsage is sections 2.4, 2.5 and 2.9.
 func TestProjectsTemplatesUsage(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, withAcme(func(o *world.Organisation) { o.NextResetAt = "2099-12-01" }))
-	require.Equal(t, `{"projects":[{"id":"prj_apollo","name":"Apollo"}]}`, s.do("ci", "GET /v1/projects", "").is(200, "").Body.String())
+	require.Equal(t, `{"projects":[{"id":"prj_apollo","name":"Apollo"}]}`,
+		s.do("ci", "GET /v1/projects", "").is(200, "").Body.String())
 	require.Equal(t, `{"projects":[]}`, s.do("globex", "GET /v1/projects", "").is(200, "").Body.String())
 	for _, body := range []string{`{}`, `{"name":" "}`, `{"name":"` + strings.Repeat("é", 121) + `"}`, `{"name":null}`} {
-		require.Equal(t, []any{"name"}, s.do("ci", "POST /v1/projects", body).is(400, "INVALID_REQUEST").detail("fields"))
+		require.Equal(t, []any{"name"},
+			s.do("ci", "POST /v1/projects", body).is(400, "INVALID_REQUEST").detail("fields"))
 	}
 	r := s.do("ci", "POST /v1/projects", `{"name":" `+strings.Repeat("é", 120)+` "}`).is(201, "")
 	require.Equal(t, `{"id":"`+r.field("id")+`","name":"`+strings.Repeat("é", 120)+`"}`, r.Body.String())
 	require.Regexp(t, `^prj_`, r.field("id"))
 	s.create("ci", `"project_id":"`+r.field("id")+`"`)
-	require.Equal(t, `{"templates":[{"id":"tpl_standard","name":"Standard minutes","source":"service","description":null,"is_default":false,"version":1},`+
-		`{"id":"tpl_brief","name":"Brief","source":"organisation","description":"Actions first, then decisions.","is_default":true,"version":null}]}`, s.do("ci", "GET /v1/templates", "").is(200, "").Body.String())
-	require.Equal(t, `{"templates":[{"id":"tpl_standard","name":"Standard minutes","source":"service","description":null,"is_default":true,"version":null}]}`, s.do("globex", "GET /v1/templates", "").Body.String())
-	require.Equal(t, `{"credits_remaining":1000,"next_reset_at":"2099-12-01","transcribe_seconds_remaining":360000}`, s.do("ci", "GET /v1/usage", "").is(200, "").Body.String())
-	require.Equal(t, `{"credits_remaining":1000,"next_reset_at":null,"transcribe_seconds_remaining":360000}`, s.do("globex", "GET /v1/usage", "").Body.String())
+	require.Equal(t,
+		`{"templates":[{"id":"tpl_standard","name":"Standard `+
+			`minutes","source":"service","description":null,"is_default":false,"version":1},`+
+			`{"id":"tpl_brief","name":"Brief","source":"organisation","description":"Actions first, then `+
+			`decisions.","is_default":true,"version":null}]}`,
+		s.do("ci", "GET /v1/templates", "").is(200, "").Body.String())
+	require.Equal(t,
+		`{"templates":[{"id":"tpl_standard","name":"Standard `+
+			`minutes","source":"service","description":null,"is_default":true,"version":null}]}`,
+		s.do("globex", "GET /v1/templates", "").Body.String())
+	require.Equal(t, `{"credits_remaining":1000,"next_reset_at":"2099-12-01","transcribe_seconds_remaining":360000}`,
+		s.do("ci", "GET /v1/usage", "").is(200, "").Body.String())
+	require.Equal(t, `{"credits_remaining":1000,"next_reset_at":null,"transcribe_seconds_remaining":360000}`,
+		s.do("globex", "GET /v1/usage", "").Body.String())
 }
 
 // said returns the transcript and the minutes, as Markdown and HTML, of a new meeting.
 func (s *rig) said(fields string) (transcript, markdown, html string) {
 	at := "GET /v1/meetings/" + s.done("ci", fields)
 	return s.do("ci", at+"/transcript", "").is(200, "").field("transcript"),
-		s.do("ci", at+"/minutes?format=markdown", "").is(200, "").field("content"), s.do("ci", at+"/minutes", "").is(200, "").field("content")
+		s.do("ci", at+"/minutes?format=markdown", "").is(200, "").field("content"),
+		s.do("ci", at+"/minutes", "").is(200, "").field("content")
 }
 
 // TestTranscript is D14 and section 1: labels, no ids, no names, the vocabulary's spelling.
@@ -113,7 +151,8 @@ func TestTranscript(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, withAcme(func(o *world.Organisation) {
 		o.Members = append(o.Members, world.Member{ID: "emp_ada2", Name: "Ada II"})
-		o.Vocabulary = append(o.Vocabulary, minutes.VocabularyEntry{Term: "emp_bob", Variants: []minutes.VocabularyVariant{{Text: "bop"}}})
+		o.Vocabulary = append(o.Vocabulary,
+			minutes.VocabularyEntry{Term: "emp_bob", Variants: []minutes.VocabularyVariant{{Text: "bop"}}})
 	}))
 	text, _, _ := s.said(`"participant_ids":["emp_ada","emp_bob","emp_cy"]`)
 	for line := range strings.Lines(text) {
@@ -149,7 +188,9 @@ func TestMinutes(t *testing.T) {
 	s.do("ci", "PATCH /v1/meetings/"+id, `{"title":"Later","date":"2027-01-01"}`).is(200, "")
 	assert.Equal(t, before.field("content"), s.do("ci", at, "").field("content"), "written once")
 	markdown := s.do("ci", at+"?format=markdown", "").field("content")
-	for _, part := range []string{"# Weekly\n", "2026-03-02 09:30\n", "Duration:** 0:00:01\n", "Participants:** Ada Lovelace, Bob <Builder> & Sons\n", "*Brief*", "- **Ada Lovelace:** Good morning", "- **Bob <Builder> & Sons:** Since"} {
+	for _, part := range []string{"# Weekly\n", "2026-03-02 09:30\n", "Duration:** 0:00:01\n",
+		"Participants:** Ada Lovelace, Bob <Builder> & Sons\n", "*Brief*", "- **Ada Lovelace:** Good morning",
+		"- **Bob <Builder> & Sons:** Since"} {
 		assert.Contains(t, markdown, part)
 	}
 	for _, part := range []string{"<h1>Weekly</h1>", "Ada Lovelace, Bob &lt;Builder&gt; &amp; Sons</li>", "<em>Brief</em>"} {
@@ -166,7 +207,8 @@ func TestMinutes(t *testing.T) {
 func TestMinutes_FollowScript(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	require.NoError(t, s.Script(world.Script{HTML: "<p>mine</p>", Transcript: "spk_1: I agree.\nspk_7: Me too: yes.\nHe left."}))
+	require.NoError(t,
+		s.Script(world.Script{HTML: "<p>mine</p>", Transcript: "spk_1: I agree.\nspk_7: Me too: yes.\nHe left."}))
 	_, markdown, html := s.said(`"participant_ids":["emp_ada","emp_gone"]`)
 	assert.Equal(t, "<p>mine</p>", html)
 	assert.Contains(t, markdown, "- **Gone:** I agree.\n- **Speaker 8:** Me too: yes.\n- **Somebody:** He left.\n")
@@ -177,12 +219,15 @@ func TestTranscript_IsCorrected(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, withAcme(func(o *world.Organisation) {
 		o.Vocabulary = []minutes.VocabularyEntry{
-			{Term: "Barrel", Variants: []minutes.VocabularyVariant{{Text: "cooper"}}}, {Term: "Kubernetes", Variants: []minutes.VocabularyVariant{{Text: "cooper netties"}}},
-			{Term: "C++", Variants: []minutes.VocabularyVariant{{Text: "c plus plus"}, {Text: "++"}}}, {Term: "Ärger", Variants: []minutes.VocabularyVariant{{Text: "ärger"}}},
+			{Term: "Barrel", Variants: []minutes.VocabularyVariant{{Text: "cooper"}}},
+			{Term: "Kubernetes", Variants: []minutes.VocabularyVariant{{Text: "cooper netties"}}},
+			{Term: "C++", Variants: []minutes.VocabularyVariant{{Text: "c plus plus"}, {Text: "++"}}},
+			{Term: "Ärger", Variants: []minutes.VocabularyVariant{{Text: "ärger"}}},
 		}
 	}))
 	for in, want := range map[string]string{
-		"Cooper Netties and cooper": "Kubernetes and Barrel", "supercooper coopers": "supercooper coopers", "COOPER.": "Barrel.",
+		"Cooper Netties and cooper": "Kubernetes and Barrel", "supercooper coopers": "supercooper coopers",
+		"COOPER.":          "Barrel.",
 		"c plus plus, x++": "C++, xC++", "ÄRGER": "Ärger",
 	} {
 		require.NoError(t, s.Script(world.Script{Transcript: in}))

@@ -47,8 +47,10 @@ type page struct {
 
 func browse(t *testing.T, url string) *page {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1440, 860))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox,
+		chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update",
+			true), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1440, 860))
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -128,7 +130,8 @@ func quote(s string) string {
 // click clicks on the first element that shows just this text.
 func (p *page) click(selector, text string) {
 	p.t.Helper()
-	find := fmt.Sprintf("[...document.querySelectorAll(%s)].find(e => e.offsetParent && e.textContent.trim().startsWith(%s))", quote(selector), quote(text))
+	find := fmt.Sprintf("[...document.querySelectorAll(%s)].find(e => e.offsetParent && "+
+		"e.textContent.trim().startsWith(%s))", quote(selector), quote(text))
 	p.until("!!" + find)
 	ask[any](p, find+".click()")
 }
@@ -146,12 +149,15 @@ func (p *page) shoot(name string) {
 // settled waits until the page has drawn what it has to.
 func (p *page) settled() {
 	p.t.Helper()
-	_, err := chromedp.Run(p.ctx, chromedp.Evaluate[any](`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => done(1)))))`, chromedp.EvalAwaitPromise))
+	_, err := chromedp.Run(p.ctx,
+		chromedp.Evaluate[any](`new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => `+
+			`requestAnimationFrame(() => done(1)))))`, chromedp.EvalAwaitPromise))
 	require.NoError(p.t, err)
 }
 
 // set chooses in a field, or writes into it, as a person would.
 func (p *page) set(selector, value string) {
 	p.t.Helper()
-	p.do(js(fmt.Sprintf(`{ const e = document.querySelector(%s); e.value = %s; e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); }`, quote(selector), quote(value))))
+	p.do(js(fmt.Sprintf(`{ const e = document.querySelector(%s); e.value = %s; e.dispatchEvent(new Event("input", `+
+		`{bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); }`, quote(selector), quote(value))))
 }

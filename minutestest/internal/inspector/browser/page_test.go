@@ -26,7 +26,8 @@ func meeting(t *testing.T, c *minutes.Client, title string) string {
 	t.Helper()
 	m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-21"})
 	require.NoError(t, err)
-	require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, minutes.FromReader(strings.NewReader("sound"), "audio/mpeg"), nil))
+	require.NoError(t,
+		c.Meetings.Upload(t.Context(), m.ID, minutes.FromReader(strings.NewReader("sound"), "audio/mpeg"), nil))
 	return m.ID
 }
 
@@ -35,7 +36,8 @@ func troubled(t *testing.T) (srv *minutestest.Server, held string) {
 	t.Helper()
 	srv = minutestest.New()
 	t.Cleanup(func() { _ = srv.Close() })
-	srv.Script(minutestest.Script{Title: "Weekly", Hold: minutes.StatusTranscribing}, minutestest.Script{Title: "Failed", Outcome: minutes.StatusMinutesFailed})
+	srv.Script(minutestest.Script{Title: "Weekly", Hold: minutes.StatusTranscribing},
+		minutestest.Script{Title: "Failed", Outcome: minutes.StatusMinutesFailed})
 	srv.Inject(minutestest.Match{Operation: minutes.OpTemplatesList}, minutestest.Reset())
 	client := srv.Client()
 	held = meeting(t, client, "Weekly")
@@ -66,7 +68,9 @@ func (p *page) fits(name string) {
 		p.settled()
 		p.shoot(fmt.Sprintf("%s-%d", name, width))
 		assert.LessOrEqual(p.t, ask[int64](p, "document.documentElement.scrollWidth"), width)
-		for _, selector := range []string{"header > *", "#orders button", "#filters button, #filters select, #filters input", ".item .status", ".item .op", "#tabs button", "#legend span"} {
+		for _, selector := range []string{"header > *", "#orders button",
+			"#filters button, #filters select, #filters input", ".item .status", ".item .op", "#tabs button",
+			"#legend span"} {
 			assert.True(p.t, ask[bool](p, inside(selector)), "%s at %d px", selector, width)
 		}
 	}
@@ -114,9 +118,12 @@ func (o ordered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Minutes-Fake", "control")
 		_, _ = io.WriteString(w, `{"control_api_of":"http://127.0.0.1:8080"}`)
 	case r.URL.Path == "/world":
-		_, _ = io.WriteString(w, `{"organisations":[{"id":"org_acme","keys":[{"secret":"key_ci"},{"secret":"key_ada"},{"secret":"key_ben"}]}]}`)
+		_, _ = io.WriteString(w,
+			`{"organisations":[{"id":"org_acme","keys":[{"secret":"key_ci"},{"secret":"key_ada"},`+
+				`{"secret":"key_ben"}]}]}`)
 	case r.URL.Path == "/faults":
-		_, _ = io.WriteString(w, `{"faults":[{"id":"flt_1","match":{},"faults":[{"kind":"reset"}],"seen":0,"applied":0}]}`)
+		_, _ = io.WriteString(w,
+			`{"faults":[{"id":"flt_1","match":{},"faults":[{"kind":"reset"}],"seen":0,"applied":0}]}`)
 	default:
 		o.page.ServeHTTP(w, r)
 	}
@@ -149,14 +156,16 @@ func TestLive_ShowsAndOrders(t *testing.T) {
 	assert.Equal(t, "DELETE /meetings/"+held+" ", <-control.said)
 	p.click("#tabs button", "World")
 	p.click("#world button", "Revoke")
-	assert.Equal(t, `PATCH /world {"organisations":[{"id":"org_acme","keys":[{"secret":"key_ci","revoked":true}]}]}`, <-control.said)
+	assert.Equal(t, `PATCH /world {"organisations":[{"id":"org_acme","keys":[{"secret":"key_ci","revoked":true}]}]}`,
+		<-control.said)
 	p.click("#world button", "Remove all")
 	assert.Equal(t, "DELETE /scripts ", <-control.said)
 	p.click("#tabs button", "Faults")
 	p.click("#faults button", "Remove all")
 	assert.Equal(t, "DELETE /faults ", <-control.said)
 
-	for button, want := range map[string]string{"Script": "POST /scripts {", "Inject": "POST /faults {", "Clock": "POST /clock {\n  \"advance\": \"1m\"\n}"} {
+	for button, want := range map[string]string{"Script": "POST /scripts {", "Inject": "POST /faults {",
+		"Clock": "POST /clock {\n  \"advance\": \"1m\"\n}"} {
 		p.click("#orders button", button)
 		p.click("#sending button", "Send")
 		assert.True(t, strings.HasPrefix(<-control.said, want), want)
@@ -165,7 +174,8 @@ func TestLive_ShowsAndOrders(t *testing.T) {
 	p.click("#orders button", "Inject")
 	p.set("#body", "{")
 	p.click("#sending button", "Send")
-	p.until(`document.querySelector("#rejection").innerText.startsWith("This is not valid JSON: the text ends too early.")`)
+	p.until(`document.querySelector("#rejection").innerText.startsWith("This is not valid JSON: the text ends too ` +
+		`early.")`)
 	p.click("#sending button", "Cancel")
 	p.do(js(`globalThis.confirm = () => true`))
 	p.click("#orders button", "Reset")
