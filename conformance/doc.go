@@ -1,5 +1,6 @@
-// Package conformance is a test suite to run, not a package to import: it checks that a service keeps the
-// promises of the API reference. The service is the in-memory fake, unless you name a real one:
+// Package conformance is a test suite to run, not a package to import: it checks that a service
+// keeps the promises of the API reference. The service is the in-memory fake, unless you name a
+// real one:
 //
 //	MINUTES_CONFORMANCE_BASE_URL=https://… MINUTES_CONFORMANCE_API_KEY=… \
 //	go test -v -run Conformance ./conformance

@@ -51,8 +51,8 @@ type watched struct {
 	workers int
 	// polls are the last ones of each operation that polls, as many as there are workers.
 	polls map[minutes.Operation][]poll
-	// rejections counts upload URLs that were rejected because the meeting has its audio, since a poll
-	// showed none.
+	// rejections counts upload URLs that were rejected because the meeting has its audio, since a
+	// poll showed none.
 	rejections int
 }
 
@@ -136,8 +136,8 @@ func (a *audit) of(x *exchange) *watched {
 	return w
 }
 
-// watchWorkers finds out that several workers share a key over a socket: a create that returns a meeting
-// that exists may be another worker's.
+// watchWorkers finds out that several workers share a key over a socket: a create that returns a
+// meeting that exists may be another worker's.
 func (a *audit) watchWorkers(x *exchange) {
 	if x.sender == 0 && x.Status == http.StatusOK && !x.Lost {
 		a.of(x).workers++
@@ -180,9 +180,10 @@ func (a *audit) watchNotReady(x *exchange) {
 	}
 }
 
-// early reports how long after an earlier poll this one came, and whether that was too early for one that
-// found the same. The earlier poll is the last one; if there may be two workers, it is the one before the
-// last, and so on. A thirtieth of the interval is left to timers and networks, which are not exact.
+// early reports how long after an earlier poll this one came, and whether that was too early for
+// one that found the same. The earlier poll is the last one; if there may be two workers, it is the
+// one before the last, and so on. A thirtieth of the interval is left to timers and networks, which
+// are not exact.
 func (a *audit) early(w *watched, x *exchange, found string) (since time.Duration, early bool) {
 	polls := w.polls[x.Operation]
 	var before poll
@@ -225,8 +226,8 @@ func (a *audit) watchUploadURL(x *exchange) {
 	}
 }
 
-// watchList remembers that a client could see what exists. The Server may notice a lost create only after
-// the list page that follows it, so the numbers of the requests count.
+// watchList remembers that a client could see what exists. The Server may notice a lost create only
+// after the list page that follows it, so the numbers of the requests count.
 func (a *audit) watchList(x *exchange) {
 	if x.shown() {
 		a.lists[x.place()] = max(a.lists[x.place()], x.Seq)

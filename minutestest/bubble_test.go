@@ -12,8 +12,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// A Client that was made outside would wait in a bubble until the year of the real clock. It fails at once
-// instead, and says where to make it.
+// A Client that was made outside would wait in a bubble until the year of the real clock. It fails
+// at once instead, and says where to make it.
 func TestClient_FromOutsideFailsInABubble(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.NewServer(t)
@@ -39,7 +39,8 @@ func TestClient_FromOutsideFailsInABubble(t *testing.T) {
 	require.Len(t, srv.Requests(), 1, "the service saw only the Client on the right side")
 }
 
-// Go itself stops a [minutes.Client] from a bubble that is used outside. A plain client says the same.
+// Go itself stops a [minutes.Client] from a bubble that is used outside. A plain client says the
+// same.
 func TestNewHTTPClient_FromABubbleFailsOutside(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.NewServer(t)
@@ -59,8 +60,8 @@ func TestHTTPClient_WorksOnBothSidesOfABubble(t *testing.T) {
 	require.NoError(t, callerOf(srv).send("GET", "/v1/usage", "").err)
 }
 
-// A connection in a bubble can be used only there, so a Server that was made outside leaves it alone when it
-// closes, and the request goes on.
+// A connection in a bubble can be used only there, so a Server that was made outside leaves it
+// alone when it closes, and the request goes on.
 func TestClose_LeavesConnectionsOfABubbleAlone(t *testing.T) {
 	t.Parallel()
 	srv := unjudged(t)

@@ -34,7 +34,8 @@ func TestNewServer_LetsSleepersEnd(t *testing.T) {
 	}
 }
 
-// A caller that polls for new requests gets each one once, even one that began first and ended last.
+// A caller that polls for new requests gets each one once, even one that began first and ended
+// last.
 func TestRequestsAfter_MissesNoSlowRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,7 +1,7 @@
-// Package minutestest is an in-memory fake of the Meeting Minutes Service, for the tests of programs
-// that use it. It has the whole API, storage for the recordings, and faults to inject into both. Its
-// audit fails the test of a program that breaks a rule of the service. It needs no network and no
-// account.
+// Package minutestest is an in-memory fake of the Meeting Minutes Service, for the tests of
+// programs that use it. It has the whole API, storage for the recordings, and faults to inject into
+// both. Its audit fails the test of a program that breaks a rule of the service. It needs no
+// network and no account.
 //
 // # A first test
 //
@@ -15,71 +15,76 @@
 //		})
 //	}
 //
-// [Server.Client] returns a [minutes.Client] that is ready for use. If your code creates its own Client,
-// give it [BaseURL], [Server.Key] and [Server.NewHTTPClient]. No request leaves the process, although
-// each connection carries real HTTP/1.1. If your code runs in another process or in another language,
-// use [Server.Listen] or the program minutes-fake, because both serve on a socket.
+// [Server.Client] returns a [minutes.Client] that is ready for use. If your code creates its own
+// Client, give it [BaseURL], [Server.Key] and [Server.NewHTTPClient]. No request leaves the
+// process, although each connection carries real HTTP/1.1. If your code runs in another process or
+// in another language, use [Server.Listen] or the program minutes-fake, because both serve on a
+// socket.
 //
 // A Server begins with [DefaultWorld]: an organisation, its people and three keys. [WithWorld] sets
 // another [World], which [LoadWorld] can read from a file. [Server.Update] changes an organisation
-// during the test, so that its quota runs out, a key is revoked or a member leaves. [Server.AddMeetings]
-// and [Server.Delete] add and delete meetings as other people would.
+// during the test, so that its quota runs out, a key is revoked or a member leaves.
+// [Server.AddMeetings] and [Server.Delete] add and delete meetings as other people would.
 //
 // # Faults
 //
-// [Server.Inject] makes requests fail as networks, proxies and services do. A request can be rejected,
-// lost before or after it took effect, answered with a proxy's HTML, cut short, slowed down, or not sent
-// because its connection fails. A [Match] selects exactly which requests fail, and how many, so each run
-// has the same faults.
+// [Server.Inject] makes requests fail as networks, proxies and services do. A request can be
+// rejected, lost before or after it took effect, answered with a proxy's HTML, cut short, slowed
+// down, or not sent because its connection fails. A [Match] selects exactly which requests fail,
+// and how many, so each run has the same faults.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseResponse())
 //
-// A fault that was applied fewer times than you asked fails the test, because otherwise the test would
-// prove nothing. [WithEdgeLimit] rejects requests that exceed a rate, as the service's edge does.
+// A fault that was applied fewer times than you asked fails the test, because otherwise the test
+// would prove nothing. [WithEdgeLimit] rejects requests that exceed a rate, as the service's edge
+// does.
 //
 // # Scripts
 //
-// Any bytes are a recording, and by default they become minutes of a short conversation. A [Script] sets
-// another outcome, transcript or duration, for one meeting, for those with one title, or for all. It can
-// also hold a meeting in a status until you call [Server.Release].
+// Any bytes are a recording, and by default they become minutes of a short conversation. A [Script]
+// sets another outcome, transcript or duration, for one meeting, for those with one title, or for
+// all. It can also hold a meeting in a status until you call [Server.Release].
 //
 //	srv.Script(minutestest.Script{Title: "Weekly", Outcome: minutes.StatusMinutesFailed})
 //
 // # Time
 //
-// If the service takes time to write minutes, a Client polls a meeting at most every thirty seconds. In a
-// testing/synctest bubble neither costs real time, because the clock jumps ahead whenever all
-// goroutines wait. A Server created inside a bubble belongs to that bubble, while one created outside
-// can serve several bubbles, each with its own clock. Make each Client in the bubble that uses it: one from
-// outside fails there at once, because its clock would be years ahead.
+// If the service takes time to write minutes, a Client polls a meeting at most every thirty
+// seconds. In a testing/synctest bubble neither costs real time, because the clock jumps ahead
+// whenever all goroutines wait. A Server created inside a bubble belongs to that bubble, while one
+// created outside can serve several bubbles, each with its own clock. Make each Client in the
+// bubble that uses it: one from outside fails there at once, because its clock would be years
+// ahead.
 //
-// Meetings take no time unless a World or a [Script] sets [Stages], so the first poll after an upload finds
-// the minutes, and a test without a bubble is as fast. If a meeting is not ready at the first poll, the
-// thirty seconds until the next one are real there. After [Server.Advance] or [Server.Release], one
-// Meetings.Get with the same Client wakes its wait at once, because every response counts as a poll.
+// Meetings take no time unless a World or a [Script] sets [Stages], so the first poll after an
+// upload finds the minutes, and a test without a bubble is as fast. If a meeting is not ready at
+// the first poll, the thirty seconds until the next one are real there. After [Server.Advance] or
+// [Server.Release], one Meetings.Get with the same Client wakes its wait at once, because every
+// response counts as a poll.
 //
 // [Server.AdvanceClock] moves the service's time ahead, so that URLs and keys expire.
 //
 // # The audit
 //
 // [Server.Violations] lists each rule of the service that a client broke: for example, it polled a
-// meeting again within thirty seconds, sent its key to storage, or repeated a create that may have taken
-// effect. With [NewServer] a violation fails the test, unless [WithoutAudit] switches its kind off.
-// [ViolationKind] defines what counts as one client, and its constants say when a violation can be a
-// false positive.
+// meeting again within thirty seconds, sent its key to storage, or repeated a create that may have
+// taken effect. With [NewServer] a violation fails the test, unless [WithoutAudit] switches its
+// kind off. [ViolationKind] defines what counts as one client, and its constants say when a
+// violation can be a false positive.
 //
-// [Server.Requests] returns the requests themselves, in order and without secrets, and [Server.Meeting]
-// returns everything about a meeting, including the SHA-256 of its recording. [Server.Report] shows
-// requests, meetings and violations in one HTML file. If you run go test with -artifacts, a failed test
-// writes this file by itself, and its log names the path.
+// [Server.Requests] returns the requests themselves, in order and without secrets, and
+// [Server.Meeting] returns everything about a meeting, including the SHA-256 of its recording.
+// [Server.Report] shows requests, meetings and violations in one HTML file. If you run go test with
+// -artifacts, a failed test writes this file by itself, and its log names the path.
 //
-// The cookbook has a line of code for each of about fifty situations, from a key that is revoked midway
-// to an outage of five minutes: https://github.com/meeting-minutes/minutes-go/blob/main/docs/testing.md
+// The cookbook has a line of code for each of about fifty situations, from a key that is revoked
+// midway to an outage of five minutes:
+// https://github.com/meeting-minutes/minutes-go/blob/main/docs/testing.md
 //
 // # Assumptions
 //
-// The Server does what the API reference says. Where that is silent, it follows one of these decisions.
-// The real service may decide otherwise, so do not depend on them:
+// The Server does what the API reference says. Where that is silent, it follows one of these
+// decisions. The real service may decide otherwise, so do not depend on them:
 //
 //   - D1: transcript, projects, templates, usage and vocabulary have the routes and scopes that package
 //     minutes assumes, and changing participants or requesting an upload URL needs meetings:write

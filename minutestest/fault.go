@@ -13,8 +13,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/strictjson"
 )
 
-// Fault is one way for a request to fail; see [Server.Inject]. Functions such as [Reset] return a Fault,
-// and [Fault.Delayed], [Fault.AfterEffect] and [Fault.WithHeader] refine it. As JSON it is an object:
+// Fault is one way for a request to fail; see [Server.Inject]. Functions such as [Reset] return a
+// Fault, and [Fault.Delayed], [Fault.AfterEffect] and [Fault.WithHeader] refine it. As JSON it is
+// an object:
 //
 //	{"kind":"delay","delay":"2s"}
 //	{"kind":"reset"}
@@ -29,10 +30,11 @@ import (
 //	{"kind":"truncate","bytes":10}
 //	{"kind":"drip","over":"5s"}
 //
-// Every kind takes "delay", and every kind but reset_upload and slow_upload takes "after_effect". The
-// kinds that replace the response (rate_limit, refuse, refuse_upload and respond) also take "header",
-// and "retry_after", which sets Retry-After. JSON cannot express [Call], [BadCertificate],
-// [ConnectionRefused] and [NoSuchHost], because they work only in the test's own process.
+// Every kind takes "delay", and every kind but reset_upload and slow_upload takes "after_effect".
+// The kinds that replace the response (rate_limit, refuse, refuse_upload and respond) also take
+// "header", and "retry_after", which sets Retry-After. JSON cannot express [Call],
+// [BadCertificate], [ConnectionRefused] and [NoSuchHost], because they work only in the test's own
+// process.
 type Fault struct {
 	form faultForm
 	call func(Request) // of kindCall
@@ -66,21 +68,22 @@ type faultForm struct {
 	AfterEffect bool `json:"after_effect,omitempty"`
 }
 
-// Delay keeps the request waiting for d before it is handled. In a synctest bubble d is virtual time.
+// Delay keeps the request waiting for d before it is handled. In a synctest bubble d is virtual
+// time.
 func Delay(d time.Duration) Fault {
 	return Fault{form: faultForm{Kind: kindDelay, Delay: strictjson.Duration(d)}}
 }
 
-// Reset resets the connection as soon as the request's header has arrived, so the request has no effect
-// and gets no response. On a reused connection, net/http by itself sends a GET again;
+// Reset resets the connection as soon as the request's header has arrived, so the request has no
+// effect and gets no response. On a reused connection, net/http by itself sends a GET again;
 // [Server.HTTPClient] never reuses connections.
 func Reset() Fault { return Fault{form: faultForm{Kind: kindReset}} }
 
 // LoseResponse handles the request, but then resets the connection instead of sending the response.
 func LoseResponse() Fault { return Reset().AfterEffect() }
 
-// ResetUpload resets the connection once n bytes of a recording have arrived, or at the end of a shorter
-// one. The upload has no effect.
+// ResetUpload resets the connection once n bytes of a recording have arrived, or at the end of a
+// shorter one. The upload has no effect.
 func ResetUpload(n int64) Fault { return Fault{form: faultForm{Kind: kindResetUpload, Bytes: n}} }
 
 // RateLimit responds with 429 as the service's edge does: in plain text, without an error envelope.
@@ -89,9 +92,9 @@ func RateLimit(retryAfter string) Fault {
 	return Fault{form: faultForm{Kind: kindRateLimit, RetryAfter: retryAfter}}
 }
 
-// Refuse responds with an error code of the API, its status and its envelope. It omits the details that
-// the service adds to some codes, so use [Respond] if your program reads them. It applies only to the
-// API, so uploads neither match nor count.
+// Refuse responds with an error code of the API, its status and its envelope. It omits the details
+// that the service adds to some codes, so use [Respond] if your program reads them. It applies only
+// to the API, so uploads neither match nor count.
 func Refuse(code minutes.ErrorCode) Fault {
 	return Fault{form: faultForm{Kind: kindRefuse, Code: string(code)}}
 }
@@ -113,22 +116,22 @@ func SlowUpload(bytesPerSecond int64) Fault {
 	return Fault{form: faultForm{Kind: kindSlowUpload, BytesPerSecond: bytesPerSecond}}
 }
 
-// Respond sends exactly this response, and the headers of [Fault.WithHeader]. An empty contentType omits
-// that header.
+// Respond sends exactly this response, and the headers of [Fault.WithHeader]. An empty contentType
+// omits that header.
 func Respond(status int, contentType, body string) Fault {
 	return Fault{form: faultForm{Kind: kindRespond, Status: status, ContentType: contentType, Body: body}}
 }
 
-// ShowStatus handles the request, but shows another status for each meeting in the response. Use it for
-// a status that the API does not have yet, or for an earlier one that the service still shows.
+// ShowStatus handles the request, but shows another status for each meeting in the response. Use it
+// for a status that the API does not have yet, or for an earlier one that the service still shows.
 func ShowStatus(status minutes.Status) Fault {
 	return Fault{form: faultForm{Kind: kindShowStatus, MeetingStatus: status, AfterEffect: true}}
 }
 
-// BadCertificate fails the connection before the request is sent, because the client does not trust the
-// certificate: its error wraps an x509.UnknownAuthorityError. Like [ConnectionRefused] and [NoSuchHost],
-// it works only for in-memory clients, and the Server never sees the request. One call of
-// [Server.Inject] cannot combine these three with other faults.
+// BadCertificate fails the connection before the request is sent, because the client does not trust
+// the certificate: its error wraps an x509.UnknownAuthorityError. Like [ConnectionRefused] and
+// [NoSuchHost], it works only for in-memory clients, and the Server never sees the request. One
+// call of [Server.Inject] cannot combine these three with other faults.
 func BadCertificate() Fault { return Fault{form: faultForm{Kind: kindBadCertificate}} }
 
 // ConnectionRefused fails the connection: the client's error wraps syscall.ECONNREFUSED.
@@ -137,17 +140,17 @@ func ConnectionRefused() Fault { return Fault{form: faultForm{Kind: kindConnecti
 // NoSuchHost makes the look-up of the host's name fail: the client's error wraps a *net.DNSError.
 func NoSuchHost() Fault { return Fault{form: faultForm{Kind: kindNoSuchHost}} }
 
-// Call calls f when the request arrives, and then handles the request; with [Fault.AfterEffect] it calls
-// f after that, before the response is sent. The Request has only the fields that are known by then. f
-// may call any method of the Server except Close, for example to revoke the key or to inject another
-// fault, and may send requests itself.
+// Call calls f when the request arrives, and then handles the request; with [Fault.AfterEffect] it
+// calls f after that, before the response is sent. The Request has only the fields that are known
+// by then. f may call any method of the Server except Close, for example to revoke the key or to
+// inject another fault, and may send requests itself.
 //
-// If f cancels the client's own context, the client seems to have crashed: the request is not handled
-// or, with AfterEffect, its response is lost.
+// If f cancels the client's own context, the client seems to have crashed: the request is not
+// handled or, with AfterEffect, its response is lost.
 //
-// f runs on the goroutine that serves the request. It may call t.Fatal, which fails the test and breaks
-// this connection, but the test's own goroutine continues. A panic in f crashes the program, because
-// net/http would otherwise hide it.
+// f runs on the goroutine that serves the request. It may call t.Fatal, which fails the test and
+// breaks this connection, but the test's own goroutine continues. A panic in f crashes the program,
+// because net/http would otherwise hide it.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Call(func(minutestest.Request) {
 //		srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })
@@ -161,9 +164,9 @@ func BadGateway() Fault {
 	return Respond(http.StatusBadGateway, "text/html; charset=utf-8", page)
 }
 
-// Truncate handles the request, but ends the connection after n bytes of the response's body. It always
-// cuts at least one byte of what Content-Length announces, so reading it ends with io.ErrUnexpectedEOF.
-// A response without a body is lost.
+// Truncate handles the request, but ends the connection after n bytes of the response's body. It
+// always cuts at least one byte of what Content-Length announces, so reading it ends with
+// io.ErrUnexpectedEOF. A response without a body is lost.
 func Truncate(n int64) Fault {
 	return Fault{form: faultForm{Kind: kindTruncate, Bytes: n, AfterEffect: true}}
 }
@@ -173,22 +176,24 @@ func Drip(d time.Duration) Fault {
 	return Fault{form: faultForm{Kind: kindDrip, Over: strictjson.Duration(d), AfterEffect: true}}
 }
 
-// Delayed returns f with a wait of d before it takes place. With [Fault.AfterEffect], the request is
-// handled before the wait.
+// Delayed returns f with a wait of d before it takes place. With [Fault.AfterEffect], the request
+// is handled before the wait.
 func (f Fault) Delayed(d time.Duration) Fault {
 	f.form.Delay = strictjson.Duration(d)
 	return f
 }
 
-// AfterEffect returns f, applied only after the request has been handled. The request takes effect, but
-// the client gets f's response or none. With [Delay], the client gets the service's own response late.
+// AfterEffect returns f, applied only after the request has been handled. The request takes effect,
+// but the client gets f's response or none. With [Delay], the client gets the service's own
+// response late.
 func (f Fault) AfterEffect() Fault {
 	f.form.AfterEffect = true
 	return f
 }
 
-// WithHeader returns f with a header in its response, such as Retry-After. It is for faults that replace
-// the response: [RateLimit], [Refuse], [RefuseUpload], [ExpireURL], [Respond] and [BadGateway].
+// WithHeader returns f with a header in its response, such as Retry-After. It is for faults that
+// replace the response: [RateLimit], [Refuse], [RefuseUpload], [ExpireURL], [Respond] and
+// [BadGateway].
 func (f Fault) WithHeader(name, value string) Fault {
 	f.form.Header = maps.Clone(f.form.Header)
 	if f.form.Header == nil {
@@ -213,11 +218,12 @@ func (f Fault) String() string {
 	return strings.Join(words, " ")
 }
 
-// MarshalJSON writes the JSON that the type's documentation shows. Of a fault that JSON cannot express, it
-// writes the kind for people to read, which UnmarshalJSON rejects.
+// MarshalJSON writes the JSON that the type's documentation shows. Of a fault that JSON cannot
+// express, it writes the kind for people to read, which UnmarshalJSON rejects.
 func (f Fault) MarshalJSON() ([]byte, error) { return json.Marshal(f.form) }
 
-// UnmarshalJSON reads the same JSON as MarshalJSON writes. It rejects unknown fields and invalid faults.
+// UnmarshalJSON reads the same JSON as MarshalJSON writes. It rejects unknown fields and invalid
+// faults.
 func (f *Fault) UnmarshalJSON(data []byte) error {
 	var form faultForm
 	if err := strictjson.Decode(data, &form); err != nil {

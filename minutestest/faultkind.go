@@ -44,8 +44,8 @@ const (
 	kindNoSuchHost        faultKind = "no_such_host"
 )
 
-// kind is everything that one kind of fault is and does. Server.apply says when its functions are called;
-// those that are nil do nothing.
+// kind is everything that one kind of fault is and does. Server.apply says when its functions are
+// called; those that are nil do nothing.
 type kind struct {
 	// only is where it happens; "": anywhere.
 	only target
@@ -112,8 +112,8 @@ var kinds = map[faultKind]kind{
 
 func (f Fault) kind() kind { return kinds[f.form.Kind] }
 
-// beforeSending reports whether f happens before a request is sent, so that only clients in this process
-// can see it.
+// beforeSending reports whether f happens before a request is sent, so that only clients in this
+// process can see it.
 func (f Fault) beforeSending() bool { return f.kind().dialError != nil }
 
 // check returns why f cannot be: the kind, the field at fault, and the reason.
@@ -194,7 +194,8 @@ func checkCall(f Fault) error {
 	return nil
 }
 
-// callFunction calls the test's function. A client that the function has canceled is gone afterwards.
+// callFunction calls the test's function. A client that the function has canceled is gone
+// afterwards.
 func callFunction(x *exchange, f Fault) {
 	inTheOpen(func() { f.call(x.entry()) })
 	pause(x.r.Context(), 1) // in a bubble, this ends only after a canceled client has stopped
@@ -296,8 +297,8 @@ func checkStatus(f Fault) error {
 	return nil
 }
 
-// respond sends what the test made up. What the journal and the audit know of other responses, they read
-// from its JSON.
+// respond sends what the test made up. What the journal and the audit know of other responses, they
+// read from its JSON.
 func respond(x *exchange, f Fault) {
 	x.respond(f, f.form.Status, f.form.ContentType, []byte(f.form.Body))
 	var made struct {

@@ -21,17 +21,18 @@ import (
 // Always, as [Match.Times], applies a fault to every request from the nth on.
 const Always = -1
 
-// Match selects the requests that get a fault. An empty field matches every request, and Nth counts only
-// the requests that match. Operations are those of package minutes, such as minutes.OpMeetingsCreate and
-// minutes.OpUpload. If your program works on several meetings at once, set Title or ExternalID, because
-// otherwise the nth request differs from run to run.
+// Match selects the requests that get a fault. An empty field matches every request, and Nth counts
+// only the requests that match. Operations are those of package minutes, such as
+// minutes.OpMeetingsCreate and minutes.OpUpload. If your program works on several meetings at once,
+// set Title or ExternalID, because otherwise the nth request differs from run to run.
 type Match struct {
 	Operation minutes.Operation `json:"operation,omitempty"`
 	// Key is the secret of the API key. Uploads never match, because they carry none.
 	Key string `json:"key,omitempty"`
 	// MeetingID is the meeting in the path, uploads included.
 	MeetingID string `json:"meeting_id,omitempty"`
-	// ExternalID is that of the meeting in the path, of the one to create, or the one that a list asks for.
+	// ExternalID is that of the meeting in the path, of the one to create, or the one that a list
+	// asks for.
 	ExternalID string `json:"external_id,omitempty"`
 	// Title is that of the meeting in the path, or of the one to create.
 	Title string `json:"title,omitempty"`
@@ -40,12 +41,13 @@ type Match struct {
 
 	// Nth is the first matching request that gets the fault, from 1; 0 means 1.
 	Nth int `json:"nth,omitempty"`
-	// Times is how many requests get a fault; 0: as many as faults are given; Always: all that follow.
+	// Times is how many requests get a fault; 0: as many as faults are given; Always: all that
+	// follow.
 	Times int `json:"times,omitempty"`
 }
 
-// check returns why [Server.Inject] rejects m and these faults. The error begins with the field, or with
-// the kind of the fault.
+// check returns why [Server.Inject] rejects m and these faults. The error begins with the field, or
+// with the kind of the fault.
 func (m Match) check(faults []Fault) error {
 	if err := m.checkFields(); err != nil {
 		return fmt.Errorf("match: %w", err)
@@ -154,8 +156,8 @@ func (m Match) masked() Match {
 	return m
 }
 
-// Injection is what [Server.Inject] returns: use it to limit the faults, or to see how often they were
-// applied.
+// Injection is what [Server.Inject] returns: use it to limit the faults, or to see how often they
+// were applied.
 type Injection struct {
 	server *Server
 	match  Match
@@ -175,13 +177,14 @@ type Injection struct {
 	applied  int
 }
 
-// Inject makes requests fail from now on. The first request that m selects gets the first fault, the
-// next one the second, and so on; if m.Times exceeds the number of faults, they start over. A request
-// gets one fault at most, so if several injections match, the earliest is applied and the others wait
-// for the next request. They still count the request for their Nth.
+// Inject makes requests fail from now on. The first request that m selects gets the first fault,
+// the next one the second, and so on; if m.Times exceeds the number of faults, they start over. A
+// request gets one fault at most, so if several injections match, the earliest is applied and the
+// others wait for the next request. They still count the request for their Nth.
 //
-// With [NewServer], an injection that was applied fewer times than it says fails the test, unless it is
-// [Injection.Optional]. With [Always], once is enough. An invalid Match or Fault fails the test at once.
+// With [NewServer], an injection that was applied fewer times than it says fails the test, unless
+// it is [Injection.Optional]. With [Always], once is enough. An invalid Match or Fault fails the
+// test at once.
 func (s *Server) Inject(m Match, faults ...Fault) *Injection {
 	s.reporter.Helper()
 	i := &Injection{
@@ -212,10 +215,10 @@ func (i *Injection) Optional() *Injection {
 	return i
 }
 
-// During limits i to a window of time, counted from now, and returns i. It then applies to all requests
-// in the window, unless the Match sets Times. If no request matches in the window, the test fails, as
-// for any fault that was never applied; [Injection.Optional] permits it. A window without any time in it
-// fails the test at once.
+// During limits i to a window of time, counted from now, and returns i. It then applies to all
+// requests in the window, unless the Match sets Times. If no request matches in the window, the
+// test fails, as for any fault that was never applied; [Injection.Optional] permits it. A window
+// without any time in it fails the test at once.
 //
 //	srv.Inject(minutestest.Match{}, minutestest.Reset()).During(time.Minute, 6*time.Minute) // an outage
 func (i *Injection) During(from, to time.Duration) *Injection {
@@ -243,8 +246,9 @@ func (i *Injection) Stop() {
 	i.optional = true
 }
 
-// Seen returns how many requests have matched, including those before the nth and those that got the
-// fault of another injection. It no longer counts once i is used up or stopped, or outside its window.
+// Seen returns how many requests have matched, including those before the nth and those that got
+// the fault of another injection. It no longer counts once i is used up or stopped, or outside its
+// window.
 func (i *Injection) Seen() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -270,7 +274,8 @@ func (i *Injection) open(now time.Time) bool {
 
 func (i *Injection) beforeSending() bool { return i.faults[0].beforeSending() }
 
-// selects reports whether a request matches. An upload does not if a fault of i only happens to the API.
+// selects reports whether a request matches. An upload does not if a fault of i only happens to the
+// API.
 func (i *Injection) selects(x *exchange) bool {
 	onlyToAPI := slices.ContainsFunc(i.faults, func(f Fault) bool { return f.kind().only == toAPI })
 	if onlyToAPI && x.Operation == minutes.OpUpload {
@@ -304,7 +309,8 @@ type injections struct {
 	list []*Injection
 }
 
-// waits reports whether an injection may still be applied: of faults before a request is sent, or of others.
+// waits reports whether an injection may still be applied: of faults before a request is sent, or
+// of others.
 func (all *injections) waits(beforeSending bool) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -313,8 +319,8 @@ func (all *injections) waits(beforeSending bool) bool {
 	})
 }
 
-// UnusedFaults describes each injection that would fail the test given to [NewServer] if the test ended now,
-// because it was applied fewer times than it says.
+// UnusedFaults describes each injection that would fail the test given to [NewServer] if the test
+// ended now, because it was applied fewer times than it says.
 func (s *Server) UnusedFaults() (list []string) {
 	s.injections.mu.Lock()
 	defer s.injections.mu.Unlock()
@@ -326,8 +332,8 @@ func (s *Server) UnusedFaults() (list []string) {
 	return list
 }
 
-// claim returns the fault for a request, if there is one, which no other request gets then. The client
-// asks before it sends the request, the Server when the request has arrived.
+// claim returns the fault for a request, if there is one, which no other request gets then. The
+// client asks before it sends the request, the Server when the request has arrived.
 func (s *Server) claim(x *exchange, beforeSending bool) (Fault, bool) {
 	if !s.injections.waits(beforeSending) { // as in most tests, which then need not look the meeting up
 		return Fault{}, false

@@ -12,19 +12,21 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// The journal keeps the last journalSize requests, and of each as much as maxBody bytes of its body.
+// The journal keeps the last journalSize requests, and of each as much as maxBody bytes of its
+// body.
 const (
 	journalSize = 4096
 	maxBody     = 16 << 10
 )
 
-// Request is a [world.Request]: one request that the Server has received, with what became of it. It
-// contains no secret, because credentials and the signatures of upload URLs are masked.
+// Request is a [world.Request]: one request that the Server has received, with what became of it.
+// It contains no secret, because credentials and the signatures of upload URLs are masked.
 type Request = world.Request
 
-// Requests returns the requests that have ended, in the order in which they arrived: all, or only those
-// of the given operations. The Server keeps the last 4,096. Operations are those of package minutes,
-// such as minutes.OpMeetingsCreate, and "" selects requests whose path or method the API does not have.
+// Requests returns the requests that have ended, in the order in which they arrived: all, or only
+// those of the given operations. The Server keeps the last 4,096. Operations are those of package
+// minutes, such as minutes.OpMeetingsCreate, and "" selects requests whose path or method the API
+// does not have.
 func (s *Server) Requests(of ...minutes.Operation) []Request {
 	s.reporter.Helper()
 	list := s.requestsAfter("Requests", 0, of)
@@ -32,10 +34,10 @@ func (s *Server) Requests(of ...minutes.Operation) []Request {
 	return list
 }
 
-// RequestsAfter returns those of [Server.Requests] that ended after the request with this Seq, in the
-// order in which they ended, or all of them for 0. To see each request once while your program runs,
-// begin with 0 and then pass the Seq of the last one that you got. This misses no request, because one
-// that began early and ends late comes at the end.
+// RequestsAfter returns those of [Server.Requests] that ended after the request with this Seq, in
+// the order in which they ended, or all of them for 0. To see each request once while your program
+// runs, begin with 0 and then pass the Seq of the last one that you got. This misses no request,
+// because one that began early and ends late comes at the end.
 func (s *Server) RequestsAfter(seq int, of ...minutes.Operation) iter.Seq[Request] {
 	s.reporter.Helper()
 	return slices.Values(s.requestsAfter("RequestsAfter", seq, of))
@@ -61,9 +63,9 @@ const masked = "(masked)"
 // credential matches the names of headers and parameters that hold a secret, whatever it is.
 var credential = regexp.MustCompile(`(?i)authorization|cookie|api-?key|token|secret|password|signature`)
 
-// mask removes the secrets: credentials, of which the scheme stays, what signs an upload URL, and the
-// key wherever else the client has put it. A key of a few characters is no secret, and would mask
-// half of what a test wants to read.
+// mask removes the secrets: credentials, of which the scheme stays, what signs an upload URL, and
+// the key wherever else the client has put it. A key of a few characters is no secret, and would
+// mask half of what a test wants to read.
 func mask(r *Request, key string) {
 	hide := func(text string) string {
 		if len(key) < 6 {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// lingerTime is how long the server goes on reading what a client sends after it has responded and closed.
+// lingerTime is how long the server goes on reading what a client sends after it has responded and
+// closed.
 const lingerTime = 10 * time.Second
 
 // link is one end of a connection: two pipes, one for each direction (the second trick of network).

@@ -27,9 +27,9 @@ const (
 
 var errClosed = errors.New("the Server is closed")
 
-// network is the wire of one Server: clients in this process reach it with real HTTP/1.1 over connections
-// in memory. Three tricks make that work in testing/synctest bubbles, which end only if nothing in them
-// sleeps or waits for the world outside:
+// network is the wire of one Server: clients in this process reach it with real HTTP/1.1 over
+// connections in memory. Three tricks make that work in testing/synctest bubbles, which end only if
+// nothing in them sleeps or waits for the world outside:
 //
 //   - Every dial makes a connection with an [http.Server] of its own, in the goroutine that dials. So both
 //     ends are in the bubble of the caller. It serves one request, because an idle connection, kept for
@@ -73,8 +73,8 @@ func inBubble() bool {
 	return now == now.Round(0)
 }
 
-// client returns a client whose every connection leads here, for use inside bubbles or outside. One that is
-// a program of its own for the audit has a number.
+// client returns a client whose every connection leads here, for use inside bubbles or outside. One
+// that is a program of its own for the audit has a number.
 func (n *network) client(number uint64, bubble bool) *http.Client {
 	dial := func(_ context.Context, _, addr string) (net.Conn, error) { return n.dial(number, addr) }
 	return &http.Client{Transport: &roundTripper{
@@ -120,9 +120,10 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// wrongSide is the response to a Client that was made inside a bubble and used outside, or the other way
-// round. Its clock would jump by years, so its timers would never or always be due. An error would be
-// repeated like any other of a network, but no client repeats a request that it should not have sent.
+// wrongSide is the response to a Client that was made inside a bubble and used outside, or the
+// other way round. Its clock would jump by years, so its timers would never or always be due. An
+// error would be repeated like any other of a network, but no client repeats a request that it
+// should not have sent.
 func wrongSide(req *http.Request, madeInside bool) *http.Response {
 	message := "minutestest: this Client was made outside the synctest bubble that uses it: " +
 		"call Server.Client inside the bubble"

@@ -13,13 +13,14 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// Report writes what the Server has seen so far as one HTML file, which loads nothing from elsewhere. It
-// shows a line for each of the newest 10,000 meetings, with its requests, faults and violations, and the
-// calls of methods such as Script, Update and Advance. Like [Request], it contains no secrets.
+// Report writes what the Server has seen so far as one HTML file, which loads nothing from
+// elsewhere. It shows a line for each of the newest 10,000 meetings, with its requests, faults and
+// violations, and the calls of methods such as Script, Update and Advance. Like [Request], it
+// contains no secrets.
 //
 // The page opens on the likely cause of a failure: the first violation, else the faults that were
-// applied too seldom, else the last requests. Times are from the clock of the goroutines that made the
-// requests, so in a synctest bubble they are virtual.
+// applied too seldom, else the last requests. Times are from the clock of the goroutines that made
+// the requests, so in a synctest bubble they are virtual.
 func (s *Server) Report(w io.Writer) error {
 	about := inspector.Test{}
 	if r, ok := s.reporter.(testReporter); ok {
@@ -33,8 +34,8 @@ func (s *Server) Report(w io.Writer) error {
 	return nil
 }
 
-// Inspector returns the page of [Server.Report] as a live one, which shows requests and changes as they
-// happen. Serve it beside a running program:
+// Inspector returns the page of [Server.Report] as a live one, which shows requests and changes as
+// they happen. Serve it beside a running program:
 //
 //	go http.ListenAndServe("127.0.0.1:8081", srv.Inspector())
 //

@@ -2,7 +2,8 @@ package minutestest
 
 import "github.com/meeting-minutes/minutes-go/internal/mistake"
 
-// reporter is where a Server reports mistakes of the code that uses it, such as an id that does not exist.
+// reporter is where a Server reports mistakes of the code that uses it, such as an id that does not
+// exist.
 type reporter interface {
 	// Helper marks the caller as a function whose line says nothing about the mistake.
 	Helper()
@@ -10,8 +11,8 @@ type reporter interface {
 	Mistake(method string, err error)
 }
 
-// reporterOf returns the reporter of a Server that tb made. A fuzz target must not use its *testing.F, so
-// it gets panics.
+// reporterOf returns the reporter of a Server that tb made. A fuzz target must not use its
+// *testing.F, so it gets panics.
 func reporterOf(tb TB) reporter {
 	if _, fuzzing := tb.(interface{ Fuzz(any) }); fuzzing {
 		return programReporter{}

@@ -13,7 +13,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// A mistake in the code of a test fails the test at once. The message has Go's names, and what there is instead.
+// A mistake in the code of a test fails the test at once. The message has Go's names, and what
+// there is instead.
 func TestMistakes_FailTheTest(t *testing.T) {
 	t.Parallel()
 	inject := func(m minutestest.Match, faults ...minutestest.Fault) func(*minutestest.Server) {

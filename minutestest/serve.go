@@ -18,8 +18,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// exchange is a request and its response while the Server handles them. Its Request is what the journal
-// keeps; entry adds what became of it.
+// exchange is a request and its response while the Server handles them. Its Request is what the
+// journal keeps; entry adds what became of it.
 type exchange struct {
 	Request
 	r *http.Request
@@ -34,8 +34,8 @@ type exchange struct {
 	// names are in the body of a create, or those of the meeting in the path.
 	names names
 
-	// response is the service's own, unless a fault has changed or replaced it. It has no MeetingStatus
-	// if the client was not shown one.
+	// response is the service's own, unless a fault has changed or replaced it. It has no
+	// MeetingStatus if the client was not shown one.
 	response engine.Response
 	// rejected is whether the service rejected the request, or got half of it: it had no effect.
 	rejected bool
@@ -54,8 +54,8 @@ type names struct {
 	Email      string `json:"email"`
 }
 
-// arrived returns what r says. It reads the body, unless that is a recording, and leaves it to be read
-// again. The bodies of the API are so short that a client does not notice when they are read.
+// arrived returns what r says. It reads the body, unless that is a recording, and leaves it to be
+// read again. The bodies of the API are so short that a client does not notice when they are read.
 func (s *Server) arrived(r *http.Request) *exchange {
 	op, meetingID := engine.Identify(r)
 	now := time.Now()
@@ -116,8 +116,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	last := x.send(w)
 	s.conclude(x)
-	// The last byte comes after the journal and the audit: a client that has the whole response finds
-	// its request there.
+	// The last byte comes after the journal and the audit: a client that has the whole response
+	// finds its request there.
 	_, _ = w.Write(last)
 }
 
@@ -224,8 +224,8 @@ func inTheOpen(f func()) {
 	f()
 }
 
-// send sends the response except its last byte, which it returns. It sets Lost if the client does not get
-// all of it.
+// send sends the response except its last byte, which it returns. It sets Lost if the client does
+// not get all of it.
 func (x *exchange) send(w http.ResponseWriter) (last []byte) {
 	maps.Copy(w.Header(), x.response.Header)
 	body := x.response.Body

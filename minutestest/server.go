@@ -31,8 +31,8 @@ type TB interface {
 	Cleanup(func())
 }
 
-// Server is one in-memory fake, with its own meetings and storage. It is safe for concurrent use, inside
-// and outside synctest bubbles, and shares nothing with other Servers.
+// Server is one in-memory fake, with its own meetings and storage. It is safe for concurrent use,
+// inside and outside synctest bubbles, and shares nothing with other Servers.
 type Server struct {
 	world      World
 	audit      *audit
@@ -86,9 +86,10 @@ func option(apply func(*config)) Option {
 // WithWorld makes the Server begin with w instead of [DefaultWorld].
 func WithWorld(w World) Option { return option(func(c *config) { c.world = w }) }
 
-// WithMinPollInterval replaces [MinPollInterval] for the audit and in the Cache-Control of meetings, so
-// that your own poller need not wait half a minute in a test without virtual time. A shorter interval
-// does not speed up a [minutes.Client], because that never polls more often than every thirty seconds.
+// WithMinPollInterval replaces [MinPollInterval] for the audit and in the Cache-Control of
+// meetings, so that your own poller need not wait half a minute in a test without virtual time. A
+// shorter interval does not speed up a [minutes.Client], because that never polls more often than
+// every thirty seconds.
 func WithMinPollInterval(d time.Duration) Option {
 	return Option{func(c *config) error {
 		if d <= 0 {
@@ -99,15 +100,16 @@ func WithMinPollInterval(d time.Duration) Option {
 	}}
 }
 
-// WithSeed makes runs deterministic: the same requests at the same times, one after the other, get the
-// same ids, cursors and upload URLs on every run. A seed of 0 has no effect.
+// WithSeed makes runs deterministic: the same requests at the same times, one after the other, get
+// the same ids, cursors and upload URLs on every run. A seed of 0 has no effect.
 //
-// The Server has no jitter, but a Client waits for a random time before it retries and after a 429. Ids
-// of meetings stay the same even then, because they depend only on the order of the creates.
+// The Server has no jitter, but a Client waits for a random time before it retries and after a 429.
+// Ids of meetings stay the same even then, because they depend only on the order of the creates.
 // Timestamps, upload URLs and what a poll finds may differ.
 func WithSeed(seed uint64) Option { return option(func(c *config) { c.seed = seed }) }
 
-// WithSpeed makes every stage of a meeting shorter by this factor, whether a World or a [Script] sets it.
+// WithSpeed makes every stage of a meeting shorter by this factor, whether a World or a [Script]
+// sets it.
 func WithSpeed(factor float64) Option {
 	return Option{func(c *config) error {
 		if !(factor > 0) { // NaN, too
@@ -118,13 +120,13 @@ func WithSpeed(factor float64) Option {
 	}}
 }
 
-// WithAudio keeps the bytes of recordings for [Server.Meeting]. Without it, recordings are only hashed
-// and counted, so they cost no memory.
+// WithAudio keeps the bytes of recordings for [Server.Meeting]. Without it, recordings are only
+// hashed and counted, so they cost no memory.
 func WithAudio() Option { return option(func(c *config) { c.keepAudio = true }) }
 
 // WithoutAudit turns the audit off for violations of these kinds, or of all if you name none.
-// [Server.Violations] then omits them. To assert on violations that must not fail the test, make the
-// Server with [New] instead, and close it yourself.
+// [Server.Violations] then omits them. To assert on violations that must not fail the test, make
+// the Server with [New] instead, and close it yourself.
 func WithoutAudit(kinds ...ViolationKind) Option {
 	if len(kinds) == 0 {
 		kinds = violationKinds
@@ -141,9 +143,9 @@ func WithoutAudit(kinds ...ViolationKind) Option {
 }
 
 // WithEdgeLimit makes the Server reject requests as the service's edge does, with a 429 that has
-// Retry-After but no error envelope. Each key may send perSecond requests in each second of the clock,
-// which in a synctest bubble is virtual; 0 means no limit. Uploads have no limit, because storage has no
-// edge. In [Server.Requests], the Fault of a rejected request is "edge limit".
+// Retry-After but no error envelope. Each key may send perSecond requests in each second of the
+// clock, which in a synctest bubble is virtual; 0 means no limit. Uploads have no limit, because
+// storage has no edge. In [Server.Requests], the Fault of a rejected request is "edge limit".
 func WithEdgeLimit(perSecond int) Option {
 	return Option{func(c *config) error {
 		if perSecond < 0 {
@@ -154,23 +156,23 @@ func WithEdgeLimit(perSecond int) Option {
 	}}
 }
 
-// WithLog calls log with each request when it has ended, in the goroutine that serves it. Calls may run
-// concurrently. [Server.Requests] contains the request by then, but the client gets the end of its
-// response only after log has returned.
+// WithLog calls log with each request when it has ended, in the goroutine that serves it. Calls may
+// run concurrently. [Server.Requests] contains the request by then, but the client gets the end of
+// its response only after log has returned.
 //
-// The Server holds no lock while it calls log, so log may call any method except Close. It may also send
-// requests itself, if that does not cause an endless chain of logged requests. A panic in log crashes
-// the program.
+// The Server holds no lock while it calls log, so log may call any method except Close. It may also
+// send requests itself, if that does not cause an endless chain of logged requests. A panic in log
+// crashes the program.
 func WithLog(log func(Request)) Option { return option(func(c *config) { c.log = log }) }
 
-// NewServer returns a Server for one test, and closes it when the test ends. Then every violation (see
-// [Server.Violations]) and every fault that was applied fewer times than you asked fails the test. If
-// the test failed for any reason, and go test has -artifacts, NewServer writes [Server.Report] to the
-// test's ArtifactDir and logs the path.
+// NewServer returns a Server for one test, and closes it when the test ends. Then every violation
+// (see [Server.Violations]) and every fault that was applied fewer times than you asked fails the
+// test. If the test failed for any reason, and go test has -artifacts, NewServer writes
+// [Server.Report] to the test's ArtifactDir and logs the path.
 //
-// A Server made in a synctest bubble belongs to that bubble. At the end of the test it lets an hour of
-// virtual time pass, so that goroutines that were canceled in the middle of a sleep can end. A Server
-// made outside serves any number of bubbles, each on its own time.
+// A Server made in a synctest bubble belongs to that bubble. At the end of the test it lets an hour
+// of virtual time pass, so that goroutines that were canceled in the middle of a sleep can end. A
+// Server made outside serves any number of bubbles, each on its own time.
 //
 // A Server made with a *testing.F serves all inputs of its fuzz target. There, a mistake such as an
 // invalid Match panics, because a fuzz target cannot use the *testing.F.
@@ -190,18 +192,18 @@ func NewServer(tb TB, opts ...Option) *Server {
 		s.failTest(tb)
 		s.explain(tb)
 		if inBubble() {
-			// Time stops with the test. A goroutine that still sleeps then, as in the ReadAt of a slow
-			// recording, is a deadlock to package synctest.
+			// Time stops with the test. A goroutine that still sleeps then, as in the ReadAt of a
+			// slow recording, is a deadlock to package synctest.
 			time.Sleep(time.Hour)
 		}
 	})
 	return s
 }
 
-// New returns a Server that belongs to no test, for TestMain and for programs, which must close it. It
-// panics if the options are invalid. Its methods, too, panic at an invalid argument, which with
-// [NewServer] fails the test. If a World comes from a file, use [LoadWorld], which checks it and returns an
-// error instead.
+// New returns a Server that belongs to no test, for TestMain and for programs, which must close it.
+// It panics if the options are invalid. Its methods, too, panic at an invalid argument, which with
+// [NewServer] fails the test. If a World comes from a file, use [LoadWorld], which checks it and
+// returns an error instead.
 func New(opts ...Option) *Server {
 	s, err := newServer(programReporter{}, opts)
 	if err != nil {
@@ -247,11 +249,13 @@ func newServer(r reporter, opts []Option) (*Server, error) {
 	return s, nil
 }
 
-// Client returns a client of the Server with [Server.Key], without a rate limit unless opts set one. The
-// audit treats each Client as a separate program, such as a second worker or the process after a crash.
+// Client returns a client of the Server with [Server.Key], without a rate limit unless opts set
+// one. The audit treats each Client as a separate program, such as a second worker or the process
+// after a crash.
 //
-// Call it in the synctest bubble that uses the Client. A Client from outside gets a response there that says
-// so, with 400 and minutes.ErrBadRequest; Go itself ends a program that uses one from a bubble outside.
+// Call it in the synctest bubble that uses the Client. A Client from outside gets a response there
+// that says so, with 400 and minutes.ErrBadRequest; Go itself ends a program that uses one from a
+// bubble outside.
 func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	s.reporter.Helper()
 	secret := s.Key()
@@ -274,9 +278,9 @@ func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.C
 	return client
 }
 
-// Key returns the secret of the first organisation's first integration key that has every scope, is not
-// revoked and never expires, so a client can do everything with it. It is "" if there is none. Key looks
-// at the World that the Server began with, so updates do not change the result.
+// Key returns the secret of the first organisation's first integration key that has every scope, is
+// not revoked and never expires, so a client can do everything with it. It is "" if there is none.
+// Key looks at the World that the Server began with, so updates do not change the result.
 func (s *Server) Key() string {
 	if len(s.world.Organisations) == 0 {
 		return ""
@@ -290,14 +294,15 @@ func (s *Server) Key() string {
 	return ""
 }
 
-// HTTPClient returns an HTTP client that connects only to the Server, in memory: to the service under
-// [BaseURL], and to storage under the service's upload URLs. No other host exists. The client works
-// inside synctest bubbles and uses a new HTTP/1.1 connection for each request. IP allowlists see it as
-// 127.0.0.1.
+// HTTPClient returns an HTTP client that connects only to the Server, in memory: to the service
+// under [BaseURL], and to storage under the service's upload URLs. No other host exists. The client
+// works inside synctest bubbles and uses a new HTTP/1.1 connection for each request. IP allowlists
+// see it as 127.0.0.1.
 //
-// Like [Server.Client], it works only inside synctest bubbles if it was made in one, and only outside if
-// not. On each side every call returns the same *http.Client, so copy it before you change a field. For
-// the audit, all requests through it that have the same key come from one program; see [ViolationKind].
+// Like [Server.Client], it works only inside synctest bubbles if it was made in one, and only
+// outside if not. On each side every call returns the same *http.Client, so copy it before you
+// change a field. For the audit, all requests through it that have the same key come from one
+// program; see [ViolationKind].
 func (s *Server) HTTPClient() *http.Client {
 	if inBubble() {
 		return s.inside
@@ -305,20 +310,21 @@ func (s *Server) HTTPClient() *http.Client {
 	return s.outside
 }
 
-// NewHTTPClient is like [Server.HTTPClient], but the audit treats each result as a separate program. Use
-// it for a second worker that makes its own [minutes.Client], or for the process after a crash.
+// NewHTTPClient is like [Server.HTTPClient], but the audit treats each result as a separate
+// program. Use it for a second worker that makes its own [minutes.Client], or for the process after
+// a crash.
 func (s *Server) NewHTTPClient() *http.Client {
 	return s.network.client(s.network.clients.Add(1), inBubble())
 }
 
-// Handler returns the service and its storage as a handler, for your own HTTP server. Upload URLs have
-// the scheme and host of the request that asked for them. A fault that resets the connection needs an
-// [http.Hijacker], and without one panics with [http.ErrAbortHandler].
+// Handler returns the service and its storage as a handler, for your own HTTP server. Upload URLs
+// have the scheme and host of the request that asked for them. A fault that resets the connection
+// needs an [http.Hijacker], and without one panics with [http.ErrAbortHandler].
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
-// Listen also serves on a real socket until [Server.Close], and returns the base URL. If addr is "", it
-// takes a free port of 127.0.0.1. In a synctest bubble it returns an error, because virtual time does
-// not advance while a goroutine waits for a socket.
+// Listen also serves on a real socket until [Server.Close], and returns the base URL. If addr is
+// "", it takes a free port of 127.0.0.1. In a synctest bubble it returns an error, because virtual
+// time does not advance while a goroutine waits for a socket.
 func (s *Server) Listen(addr string) (baseURL string, err error) {
 	if inBubble() {
 		return "", errors.New("minutestest: Listen: a synctest bubble cannot wait for sockets; use Server.HTTPClient")
@@ -349,8 +355,9 @@ func newHTTPServer(h http.Handler) *http.Server {
 	}
 }
 
-// Close closes the Server's connections and listeners, after a tenth of a second for responses that are
-// still open. The requests that the Server has seen stay readable, and closing it twice does no harm.
+// Close closes the Server's connections and listeners, after a tenth of a second for responses that
+// are still open. The requests that the Server has seen stay readable, and closing it twice does no
+// harm.
 func (s *Server) Close() error {
 	for _, body := range s.network.leftOpen() {
 		s.audit.watchOpenBody(body)

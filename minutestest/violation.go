@@ -17,49 +17,51 @@ const MinPollInterval = 30 * time.Second
 //
 // The audit judges each client by itself. In memory, every result of [Server.Client],
 // [Server.ClientWithKey] and [Server.NewHTTPClient] is a client, so a program that your test starts
-// again is a new one. Requests through [Server.HTTPClient], [Server.Listen] or [Server.Handler] are told
-// apart only by their key, because a connection does not show which process made it.
+// again is a new one. Requests through [Server.HTTPClient], [Server.Listen] or [Server.Handler] are
+// told apart only by their key, because a connection does not show which process made it.
 //
 // Workers with such a shared key look like one client. So each time a create returns an existing
-// meeting, as in Process with an ExternalID, the audit allows that meeting one more poller. It never
-// reports Process, whether two workers run it at once or one continues after another was killed.
+// meeting, as in Process with an ExternalID, the audit allows that meeting one more poller. It
+// never reports Process, whether two workers run it at once or one continues after another was
+// killed.
 type ViolationKind = world.ViolationKind
 
 const (
-	// ViolationPoll: a client polled a meeting again within [MinPollInterval], and both GETs found the
-	// same unfinished status. A client may be early by a thirtieth of the interval, which is a second,
-	// because its timer and the network are not exact. A client that asks again for minutes or a transcript
-	// that were not ready polls, too. An upload of its recording or a request for its upload URL, by any
-	// client, permits each client one early GET. List pages and the responses of creates and updates are
-	// not polls, so they neither cause nor excuse a violation.
+	// ViolationPoll: a client polled a meeting again within [MinPollInterval], and both GETs found
+	// the same unfinished status. A client may be early by a thirtieth of the interval, which is a
+	// second, because its timer and the network are not exact. A client that asks again for minutes
+	// or a transcript that were not ready polls, too. An upload of its recording or a request for
+	// its upload URL, by any client, permits each client one early GET. List pages and the
+	// responses of creates and updates are not polls, so they neither cause nor excuse a violation.
 	//
-	// Your program's own Get just before a Wait counts as a poll, so use WaitOptions.OnStatus instead. It is
-	// a false positive only if two processes share a key over a socket and both wait for the same meeting,
-	// at least one of them without Process; or if one does, and continues after a crash with Resume and a
-	// stored id. Give each process, and the one after a crash, a key of its own.
+	// Your program's own Get just before a Wait counts as a poll, so use WaitOptions.OnStatus
+	// instead. It is a false positive only if two processes share a key over a socket and both wait
+	// for the same meeting, at least one of them without Process; or if one does, and continues
+	// after a crash with Resume and a stored id. Give each process, and the one after a crash, a
+	// key of its own.
 	ViolationPoll ViolationKind = "poll"
-	// ViolationCredential: an Authorization header was sent to storage, which must not see the key. It
-	// is never a false positive.
+	// ViolationCredential: an Authorization header was sent to storage, which must not see the key.
+	// It is never a false positive.
 	ViolationCredential ViolationKind = "credential"
-	// ViolationRepeat: a client sent the same create of a meeting, member or project again, although the
-	// first one may have taken effect, because it got a 5xx or no complete response. A meeting with an
-	// external_id and a member with an email are safe to create again. The audit does not judge other
-	// requests. If the client has listed the meetings, members or projects in between, it may create again,
-	// because it could see whether the first create took effect. It may be a false positive if you want two
-	// of the same, such as two members of one name.
+	// ViolationRepeat: a client sent the same create of a meeting, member or project again,
+	// although the first one may have taken effect, because it got a 5xx or no complete response. A
+	// meeting with an external_id and a member with an email are safe to create again. The audit
+	// does not judge other requests. If the client has listed the meetings, members or projects in
+	// between, it may create again, because it could see whether the first create took effect. It
+	// may be a false positive if you want two of the same, such as two members of one name.
 	ViolationRepeat ViolationKind = "repeat"
-	// ViolationUploadURL: a client requested an upload URL for a meeting that has its audio, although
-	// the service had already rejected two such requests for that reason. A poll that shows the meeting
-	// as created starts the count again. It may be a false positive if three goroutines of a client
-	// continue one meeting with Resume at the same time.
+	// ViolationUploadURL: a client requested an upload URL for a meeting that has its audio,
+	// although the service had already rejected two such requests for that reason. A poll that
+	// shows the meeting as created starts the count again. It may be a false positive if three
+	// goroutines of a client continue one meeting with Resume at the same time.
 	ViolationUploadURL ViolationKind = "upload_url"
-	// ViolationContentType: a request to the API had a body that was not sent as application/json, or
-	// that claimed a Content-Encoding. It is never a false positive, although the fake reads the body
-	// anyway.
+	// ViolationContentType: a request to the API had a body that was not sent as application/json,
+	// or that claimed a Content-Encoding. It is never a false positive, although the fake reads the
+	// body anyway.
 	ViolationContentType ViolationKind = "content_type"
-	// ViolationOpenBody: when the Server closed, a client had a response that it had neither read to its
-	// end nor closed, and still had not a tenth of a second later. Only in-memory clients are watched. It
-	// may be a false positive if the program still runs when its test ends.
+	// ViolationOpenBody: when the Server closed, a client had a response that it had neither read
+	// to its end nor closed, and still had not a tenth of a second later. Only in-memory clients
+	// are watched. It may be a false positive if the program still runs when its test ends.
 	ViolationOpenBody ViolationKind = "open_body"
 )
 
@@ -92,12 +94,12 @@ var remedies = map[ViolationKind]string{
 	ViolationOpenBody:    "read each response to its end, or close its Body",
 }
 
-// Violation is a [world.Violation]: one case of a client that broke a rule of the service. It contains no
-// secrets.
+// Violation is a [world.Violation]: one case of a client that broke a rule of the service. It
+// contains no secrets.
 type Violation = world.Violation
 
-// Violations returns the violations so far, in the order in which the audit noticed them. It keeps the
-// last thousand, because that many mostly repeat the same mistake.
+// Violations returns the violations so far, in the order in which the audit noticed them. It keeps
+// the last thousand, because that many mostly repeat the same mistake.
 func (s *Server) Violations() []Violation {
 	list, _ := s.audit.violations.Since(0)
 	return list

@@ -97,8 +97,8 @@ func TestAudit_DoesNotBlameAKilledProcessAndItsSuccessor(t *testing.T) {
 	})
 }
 
-// While two workers of one program wait for their second request for an upload URL, another program uploads.
-// So each of the two gets the error that the meeting has its audio, once.
+// While two workers of one program wait for their second request for an upload URL, another program
+// uploads. So each of the two gets the error that the meeting has its audio, once.
 func TestAudit_DoesNotBlameTwoWorkersWhoComeTooLate(t *testing.T) {
 	t.Parallel()
 	for of, workers := range clients {
@@ -128,8 +128,8 @@ func TestAudit_DoesNotBlameTwoWorkersWhoComeTooLate(t *testing.T) {
 	}
 }
 
-// A poller in any language with a fixed timer of the interval is late by up to a second on a busy machine, and
-// then on time again.
+// A poller in any language with a fixed timer of the interval is late by up to a second on a busy
+// machine, and then on time again.
 func TestAudit_DoesNotBlameAFixedTimer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -65,7 +65,8 @@ func TestDefaultWorld(t *testing.T) {
 	assert.Len(t, statuses, 4, "a member in each status")
 }
 
-// A test that cannot run in a bubble does not wait for the second poll, which comes thirty real seconds later.
+// A test that cannot run in a bubble does not wait for the second poll, which comes thirty real
+// seconds later.
 func TestDefaultWorld_HasMinutesAtTheFirstPoll(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.NewServer(t)

@@ -143,7 +143,8 @@ func (p *process) run(do endpoint, r *http.Request) (result any, err error) {
 	return result, err
 }
 
-// with passes the body to an endpoint. Unknown fields are errors; without a body, all fields are zero.
+// with passes the body to an endpoint. Unknown fields are errors; without a body, all fields are
+// zero.
 func with[T any](do func(request, T) (any, error)) endpoint {
 	return func(r request) (any, error) {
 		var sent T
@@ -187,8 +188,8 @@ func guard(r *http.Request, control string) error {
 	return nil
 }
 
-// isOwnHost reports whether a Host header names this machine: by an address, as localhost, or by the name
-// in -control.
+// isOwnHost reports whether a Host header names this machine: by an address, as localhost, or by
+// the name in -control.
 func isOwnHost(header, control string) bool {
 	host := hostname(header)
 	if host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -225,8 +226,8 @@ func respond(w http.ResponseWriter, result any, err error) {
 	_ = enc.Encode(result)
 }
 
-// oneLine returns the text of an error that may consist of several. Each begins with the path of its
-// mistake.
+// oneLine returns the text of an error that may consist of several. Each begins with the path of
+// its mistake.
 func oneLine(err error) string {
 	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "world: "), "\n", "; ")
 }

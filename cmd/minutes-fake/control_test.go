@@ -193,7 +193,8 @@ func TestAdvance_MovesHeldMeetings(t *testing.T) {
 	assert.Equal(t, http.StatusConflict, status)
 }
 
-// The inspector's events end at a reset. A page that asks for them again gets those of the next fake.
+// The inspector's events end at a reset. A page that asks for them again gets those of the next
+// fake.
 func TestEvents_GoOnWithTheNextFakeAfterAReset(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-log", "none")

@@ -92,7 +92,8 @@ func variables(r io.Reader) map[string]string {
 	return env
 }
 
-// ask sends a request such as "GET /world", with a body after a second space, and returns the status and the JSON.
+// ask sends a request such as "GET /world", with a body after a second space, and returns the
+// status and the JSON.
 func (p *program) ask(variable, what string, change ...func(*http.Request)) (int, map[string]any) {
 	p.t.Helper()
 	method, rest, _ := strings.Cut(what, " ")
@@ -401,8 +402,8 @@ func TestLog_HasNoSecrets(t *testing.T) {
 	assert.NotContains(t, p.stderr.String(), "X-Amz-Signature")
 }
 
-// A program as a process: a log that nobody reads does not stall it, its variables are in a file for
-// their owner, and a hang-up ends it in order.
+// A program as a process: a log that nobody reads does not stall it, its variables are in a file
+// for their owner, and a hang-up ends it in order.
 func TestProcess_SurvivesAnUnreadPipeAndEndsAtHangUp(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "fake.env")

@@ -36,8 +36,8 @@ type process struct {
 
 	// fake is the one that serves at present.
 	fake atomic.Pointer[fake]
-	// turn is held by one request to the control API at a time, so that each sees the whole effect of the
-	// one before it.
+	// turn is held by one request to the control API at a time, so that each sees the whole effect
+	// of the one before it.
 	turn sync.Mutex
 	// found counts what -strict minds, of the fakes that have ended.
 	found int
@@ -108,8 +108,9 @@ func (p *process) listen() error {
 	return nil
 }
 
-// serveService serves the service and its storage. Upload URLs have the scheme and the host of the request
-// that asked for them. Behind a proxy these are the ones that the proxy got, not those that it uses itself.
+// serveService serves the service and its storage. Upload URLs have the scheme and the host of the
+// request that asked for them. Behind a proxy these are the ones that the proxy got, not those that
+// it uses itself.
 func (p *process) serveService(w http.ResponseWriter, r *http.Request) {
 	if proto := forwarded(r, "X-Forwarded-Proto"); proto == "https" && r.TLS == nil {
 		r.TLS = &tls.ConnectionState{}

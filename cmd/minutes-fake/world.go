@@ -42,8 +42,8 @@ func (r request) patchWorld(patch object) (any, error) {
 	return r.fake.World(), nil
 }
 
-// knowsOrganisations rejects a patch of an organisation that does not exist. A patch adds members, keys and
-// so on, but an id of an organisation is one of those that tests often mistype.
+// knowsOrganisations rejects a patch of an organisation that does not exist. A patch adds members,
+// keys and so on, but an id of an organisation is one of those that tests often mistype.
 func (r request) knowsOrganisations(patch object) error {
 	w := r.fake.World()
 	list, _ := patch["organisations"].([]any)

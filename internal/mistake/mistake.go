@@ -1,6 +1,6 @@
-// Package mistake is how the in-memory fake reports what its user did wrong, such as a script for a meeting
-// that does not exist. It is apart from package minutestest so that minutes-fake, too, can tell a mistake
-// from any other panic, while no user has to know about it.
+// Package mistake is how the in-memory fake reports what its user did wrong, such as a script for a
+// meeting that does not exist. It is apart from package minutestest so that minutes-fake, too, can
+// tell a mistake from any other panic, while no user has to know about it.
 package mistake
 
 import (
@@ -12,8 +12,8 @@ import (
 type Mistake struct {
 	// Method is the method of the Server, or the function, that was called.
 	Method string
-	// Err is the reason. It has JSON's names for things, because worlds, scripts and faults are mostly
-	// sent as JSON where nobody reads Go.
+	// Err is the reason. It has JSON's names for things, because worlds, scripts and faults are
+	// mostly sent as JSON where nobody reads Go.
 	Err error
 }
 
@@ -48,9 +48,9 @@ var (
 		`bad_certificate|connection_refused|no_such_host)\b`)
 )
 
-// InGo replaces JSON's names for things by those of Go: the path that each line begins with, operations
-// such as meetings.get, fields such as member_id, and kinds of faults. What is in quotes is a value, and
-// stays.
+// InGo replaces JSON's names for things by those of Go: the path that each line begins with,
+// operations such as meetings.get, fields such as member_id, and kinds of faults. What is in quotes
+// is a value, and stays.
 func InGo(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

@@ -9,8 +9,8 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// Request is one request that a fake has received, with what became of it. It contains no secret, because
-// credentials and the signatures of upload URLs are masked.
+// Request is one request that a fake has received, with what became of it. It contains no secret,
+// because credentials and the signatures of upload URLs are masked.
 type Request struct {
 	// Seq numbers the requests from 1, in the order of arrival.
 	Seq int `json:"seq"`

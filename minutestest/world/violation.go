@@ -7,7 +7,8 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// ViolationKind names a rule of the service that a client broke. Package minutestest has the constants.
+// ViolationKind names a rule of the service that a client broke. Package minutestest has the
+// constants.
 type ViolationKind string
 
 // Violation is one case of a client that broke a rule of the service. It contains no secrets.

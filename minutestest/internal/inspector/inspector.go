@@ -84,8 +84,8 @@ func servePage(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, head+tail)
 }
 
-// write writes the page as one file that needs no server. Details are what a click on a meeting opens,
-// by its path in the page.
+// write writes the page as one file that needs no server. Details are what a click on a meeting
+// opens, by its path in the page.
 func write(w io.Writer, state any, details iter.Seq2[string, any]) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out) // it escapes "<", which could end the element around it

@@ -16,7 +16,8 @@ type Source interface {
 	Engine() *engine.Service
 	// Arrived is the number of requests so far.
 	Arrived() int
-	// Requests returns those that ended after the first ones. What it returns as n is the next after.
+	// Requests returns those that ended after the first ones. What it returns as n is the next
+	// after.
 	Requests(after int) (list []world.Request, n int)
 	// Violations does the same.
 	Violations(after int) (list []world.Violation, n int)
@@ -25,7 +26,8 @@ type Source interface {
 
 // Fault is what was injected, and how often it was applied.
 type Fault struct {
-	// Match is a minutestest.Match. That package imports this one, so its types cannot be named here.
+	// Match is a minutestest.Match. That package imports this one, so its types cannot be named
+	// here.
 	Match any `json:"match"`
 	// Faults is a list of minutestest.Fault.
 	Faults  any `json:"faults"`

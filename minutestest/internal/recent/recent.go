@@ -23,8 +23,8 @@ func (l *List[T]) Add(element T) {
 	l.list = append(l.list[max(0, len(l.list)+1-l.Max):], element)
 }
 
-// Since returns the elements that were added after the first n, as far as they are kept, and how many
-// were ever added.
+// Since returns the elements that were added after the first n, as far as they are kept, and how
+// many were ever added.
 func (l *List[T]) Since(n int) (list []T, added int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
