@@ -196,6 +196,8 @@ func (u *upload) send(ctx context.Context) storage.Decision {
 	wait := rest.Delay(u.state.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
 	if o.Busy() {
 		c.storageThrottle.Limited(sentAt, wait)
+	} else if o.StatusCode != 0 {
+		c.storageThrottle.Accepted()
 	}
 	if at := c.lastStored.Load(); at != nil {
 		u.state.LastStored = *at

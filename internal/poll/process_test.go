@@ -65,7 +65,10 @@ func (p *process) arrive(ctx context.Context, sentAt time.Time, takes time.Durat
 	if canceled := sleep(ctx, takes); canceled != nil {
 		f = canceled
 	}
-	if f != nil && f.Kind == RateLimited {
+	switch {
+	case f == nil || f.Kind == Rejected || f.Kind == KeyRejected:
+		p.throttle.Accepted()
+	case f.Kind == RateLimited:
 		p.throttle.Limited(sentAt, rest.Delay(0, min(f.RetryAfter, rest.MaxRetryAfter)))
 	}
 	return f

@@ -71,7 +71,10 @@ func (w scenario) withDefaults() scenario {
 }
 
 // run simulates a scenario, in a bubble.
-func run(w scenario) *measures {
+func run(w scenario) *measures { return runWith(w, func(context.Context, []*process) {}) }
+
+// runWith simulates a scenario and what else begins in its processes.
+func runWith(w scenario, begin func(context.Context, []*process)) *measures {
 	w = w.withDefaults()
 	time.Sleep(time.Duration(17) * time.Second) // into a minute, for the quota
 	s := &service{scenario: w, random: rand.New(rand.NewPCG(1, 7)), began: time.Now(), byID: map[string]*simulated{},
@@ -87,6 +90,7 @@ func run(w scenario) *measures {
 	}
 	s.populate()
 	s.beginWaits(ctx, processes)
+	begin(ctx, processes)
 	<-ctx.Done()
 	s.finish()
 	synctest.Wait()

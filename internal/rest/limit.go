@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// limit waits before every attempt until the throttle lets it through, and reports a 429 to the throttle. The wait is outside
-// the attempt's timeout.
+// limit waits before every attempt until the throttle lets it through, and tells the throttle of each
+// response. The wait is outside the attempt's timeout.
 type limit struct {
 	next     http.RoundTripper
 	throttle *Throttle
@@ -23,9 +23,13 @@ func (l *limit) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	sentAt := time.Now()
 	resp, err := l.next.RoundTrip(req)
-	if err == nil && resp.StatusCode == http.StatusTooManyRequests {
+	switch {
+	case err != nil: // no response, so nothing is known about the limit
+	case resp.StatusCode == http.StatusTooManyRequests:
 		pause := max(min(k.response.RetryAfter, MaxRetryAfter), Delay(k.attempt.Number-1, 0))
 		k.attempt.Pause = l.throttle.Limited(sentAt, pause)
+	default:
+		l.throttle.Accepted()
 	}
 	return resp, err
 }

@@ -28,7 +28,8 @@ func TestLimit_PausesAllRequests(t *testing.T) {
 
 func testPause(t *testing.T, retryAfter string, pause time.Duration) {
 	s := &service{answers: []answer{{status: 429, retryAfter: retryAfter}, {status: 200}}}
-	c, other := newClient(s, noRetries), newClient(s)
+	c := newClient(s, noRetries)
+	other := newClient(s)
 	start := time.Now()
 	resp, err := c.Call(t.Context(), get)
 	require.NoError(t, err)
@@ -111,7 +112,8 @@ func TestLimit_SendMayCallOff(t *testing.T) {
 		c := newClient(s, noRetries)
 		_, err := c.Call(t.Context(), get)
 		require.NoError(t, err)
-		start, in := time.Now(), get
+		start := time.Now()
+		in := get
 		in.Send = func() bool {
 			assert.GreaterOrEqual(t, time.Since(start), 20*time.Second, "after the pause")
 			return false
@@ -119,5 +121,68 @@ func TestLimit_SendMayCallOff(t *testing.T) {
 		_, err = c.Call(t.Context(), in)
 		require.EqualError(t, err, "canceled before it was sent")
 		require.Len(t, s.sent, 1)
+	})
+}
+
+// Twenty calls one after the other take little longer if one attempt of a Client that was idle gets a 429.
+func TestLimit_A429HardlySlowsAnIdleClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 150 * time.Millisecond
+		s := &service{answers: []answer{{status: 429, after: takes}, {status: 200, after: takes}}}
+		c := newClient(s)
+		began := time.Now()
+		for range 20 {
+			resp, err := c.Call(t.Context(), get)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, resp.Status)
+		}
+		require.Less(t, time.Since(began), 21*takes+time.Second/2)
+	})
+}
+
+func TestLimit_AnyOtherResponseEndsLongPauses(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{200, 404, 500} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &service{}
+			for range 12 {
+				s.answers = append(s.answers, answer{status: 429, after: time.Second})
+			}
+			s.answers = append(s.answers, answer{status: status, after: time.Second}, s.answers[0])
+			c := newClient(s, noRetries)
+			for i := range s.answers {
+				_, err := c.Call(t.Context(), get)
+				require.NoError(t, err)
+				switch i {
+				case 11:
+					require.Greater(t, c.Throttle.Left(), 9*time.Second)
+				case 13:
+					require.Less(t, c.Throttle.Left(), 11*time.Second)
+				}
+			}
+			require.Len(t, s.sent, 14)
+		})
+	}
+}
+
+// Requests in the background have a line of their own, so that the user's calls pass them.
+func TestLimit_CallsPassRequestsInBackground(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(&service{answers: []answer{{status: 200}}}, slow(1, 1))
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				_, err := c.Call(t.Context(), Request{Method: http.MethodGet, Path: "/", Background: true})
+				assert.NoError(t, err)
+			})
+		}
+		synctest.Wait()
+		began := time.Now()
+		_, err := c.Call(t.Context(), get)
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(began), time.Second)
+		all.Wait()
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -12,30 +14,88 @@ import (
 )
 
 const (
-	leastPace = 0.15  // requests a second, so that the pace alone makes no pause longer than ten seconds
-	growth    = 0.001 // of the pace, by the square of the seconds since the last 429
+	// leastPace is in requests a second, so that the pace alone makes no pause of more than ten seconds.
+	leastPace = 0.15
+	// growth is that of the pace, by the square of the seconds since a 429 lowered it.
+	growth = 0.001
+	// longestPause is the pause after sixteen 429s in a row.
+	longestPause = 5 * time.Minute
+	// overdueGaps is how many of the user's requests go before one in the background that waits. The
+	// share that this leaves delays an import at its limit by less than a tenth.
+	overdueGaps = 12
+	// overdueTime is how long a request in the background waits at most, if these take longer.
+	overdueTime = time.Minute
 )
 
-// Throttle decides when a Client may send its next request: within its rate limit, after the pause that follows a 429, and
-// at a pace that it shares fairly with other processes which the service limits together with it.
+// Throttle decides when a Client may send its next request: within its rate limit, after the pause
+// that follows a 429, and at a pace that it shares fairly with other processes which the service
+// limits together with it.
 //
-// Nothing is known about the service's limit: it may belong to a process, a key or an address, and other processes may use it
-// up. So each 429 halves the pace, or the number of requests in the last second if that is smaller. Then the pace grows by an
-// amount that only depends on the time since that 429. All processes gain the same and lose in proportion to what they have; so
-// they approach equal shares. The growth is quadratic, because that finds a small share as well as a large one: it is 0.1
+// Nothing is known about the service's limit: it may belong to a process, a key or an address, and
+// other processes may use it up. Nor does a 429 prove that there is a limit, because some gateways
+// reject a few requests at random. What tells these cases apart is which of the last sixteen
+// responses were 429s:
+//
+//   - A 429 lowers the pace by their share. So requests that a limit rejects one after the other
+//     halve the pace a few times, one in twenty rejected at random hardly lowers it, and a single
+//     429 leaves it alone. The pace may have grown beyond what the Client uses. Then the number of
+//     requests in the last second is lowered instead.
+//   - If nothing but 429s came back, each further one doubles the pause, because some limits count
+//     rejected requests, too, and never end while all processes go on asking. The doubling reaches
+//     ten seconds only after a minute or so. Otherwise a process that is merely unlucky would lose
+//     its share, and one with a quota for each minute would miss the beginning of the next.
+//
+// A pace that was lowered grows by an amount that depends on nothing but the time since then. All
+// processes gain the same and lose in proportion to what they have; so they approach equal shares.
+// The growth is quadratic, because that finds a small share as well as a large one: it is 0.1
 // requests a second after ten seconds, 3.6 after a minute, and 90 after five.
 type Throttle struct {
+	// limit is the Client's own rate limit.
 	limit *rate.Limiter
-	// The user's requests stand in one line, those in the background in another. The first one of a line has its token.
-	users, background chan struct{}
+	// users is the line of the user's requests, of which the first one has the token.
+	users chan struct{}
+	// background is the line of the requests in the background, likewise.
+	background chan struct{}
 
-	mu      sync.Mutex
-	next    time.Time // when 429s let the next request go: the end of the pause, and then of a gap after each request
-	limited time.Time // the last 429 that halved the pace; zero if there was none, so that the pace has no bound
-	halved  float64   // requests a second just after that 429
-	sent    time.Time // the last request
-	recent  float64   // requests in about the second before sent, each counting less the older it was
-	since   time.Time // when the first request in the background became the first; it only counts while there is one
+	// mu guards what follows.
+	mu sync.Mutex
+	// notBefore is when 429s let the next request go: at the end of the pause, and later at the
+	// end of a gap after each request.
+	notBefore time.Time
+	// pace is how many requests may be sent a second, because of 429s.
+	pace pace
+	// last16 has a bit for each of the last sixteen responses, the newest lowest: 1 is a 429. Of
+	// requests that were under way together, only the first 429 counts.
+	last16 uint16
+	// lastLimited is when the last 429 came that counts.
+	lastLimited time.Time
+	// lastSent is when the last request was sent.
+	lastSent time.Time
+	// recent is the number of requests in about the second before lastSent, each counting less the
+	// older it was.
+	recent float64
+	// backgroundSince is when the first request of the line in the background became its first. It
+	// only counts while there is one.
+	backgroundSince time.Time
+}
+
+// pace is a number of requests a second that grows with time. The zero pace has no bound.
+type pace struct {
+	// atLimit is the pace just after lowered.
+	atLimit float64
+	// lowered is when a 429 last lowered the pace.
+	lowered time.Time
+}
+
+// perSecond returns the pace.
+func (p pace) perSecond(now time.Time) float64 {
+	since := now.Sub(p.lowered).Seconds()
+	return p.atLimit + growth*since*since
+}
+
+// gapOf returns the time between two requests.
+func gapOf(perSecond float64) time.Duration {
+	return time.Duration(float64(time.Second) / perSecond)
 }
 
 // NewThrottle returns a Throttle within a limit.
@@ -43,18 +103,21 @@ func NewThrottle(limit *rate.Limiter) *Throttle {
 	return &Throttle{limit: limit, users: make(chan struct{}, 1), background: make(chan struct{}, 1)}
 }
 
-// ErrPaused means that a rate-limit pause outlasts the context's deadline, so that the caller would get DeadlineExceeded in
-// the end.
+// ErrPaused means that a rate-limit pause outlasts the context's deadline, so that the caller would
+// get DeadlineExceeded in the end.
 var ErrPaused = fmt.Errorf("the rate-limit pause outlasts the context's deadline: %w", context.DeadlineExceeded)
 
-// Wait returns once a request may be sent. If ctx's deadline comes before the end of the pause, it returns ErrPaused at once.
+// Wait returns once a request may be sent. If ctx's deadline comes before the end of the pause, it
+// returns ErrPaused at once.
 func (t *Throttle) Wait(ctx context.Context, background bool) error {
 	if t.paused(ctx) {
 		return ErrPaused
 	}
-	line, other := t.users, t.background
+	line := t.users
+	other := t.background
 	if background {
-		line, other = other, line
+		line = t.background
+		other = t.users
 	}
 	select {
 	case line <- struct{}{}:
@@ -95,63 +158,85 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// send records a request if it may be sent now. Otherwise it returns how long the request must wait. began is when it became
-// the first of its line. If the other line has a request, too, the user's goes first, unless the one in the background is
-// overdue: it has waited for the time of three requests, or for a minute.
+// send records a request if it may be sent now. Otherwise it returns how long the request must
+// wait. began is when it became the first of its line. If the other line has a request, too, the
+// user's goes first, unless the one in the background is overdue.
 func (t *Throttle) send(background bool, began time.Time, contended bool) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	if background {
-		t.since = began
+		t.backgroundSince = began
 	}
-	if left := t.next.Sub(now); left > 0 {
+	if left := t.notBefore.Sub(now); left > 0 {
 		return left
 	}
-	gap := gapOf(min(t.perSecond(now), float64(t.limit.Limit())))
-	r := t.limit.ReserveN(now, 1)
-	left := r.DelayFrom(now)
-	if overdue := now.Sub(t.since) >= min(3*gap, time.Minute); contended && overdue != background { // the other one's turn
+	gap := gapOf(min(t.pace.perSecond(now), float64(t.limit.Limit())))
+	reserved := t.limit.ReserveN(now, 1)
+	left := reserved.DelayFrom(now)
+	overdue := now.Sub(t.backgroundSince) >= min(overdueGaps*gap, overdueTime)
+	if contended && overdue != background { // the other one's turn
 		left = max(left, gap/8) // by then, the other one has gone
 	}
 	if left > 0 {
-		r.CancelAt(now)
+		reserved.CancelAt(now)
 		return left
 	}
-	t.recent = 1 + t.recent*math.Exp(-now.Sub(t.sent).Seconds())
-	t.sent, t.next = now, now.Add(gapOf(t.perSecond(now)))
+	t.recent = 1 + t.recent*math.Exp(-now.Sub(t.lastSent).Seconds())
+	t.lastSent = now
+	t.notBefore = now.Add(gapOf(t.pace.perSecond(now)))
 	return 0
 }
 
-// perSecond returns the pace, in requests a second.
-func (t *Throttle) perSecond(now time.Time) float64 {
-	since := now.Sub(t.limited).Seconds()
-	return t.halved + growth*since*since
-}
-
-// gapOf returns the time between two requests.
-func gapOf(perSecond float64) time.Duration { return time.Duration(float64(time.Second) / perSecond) }
-
-// Limited records that an attempt, sent at sentAt, was rejected, which asks for a pause. It returns the pause of all requests
-// that this started or extended, else 0. If the attempt was sent before the last 429 came, it does not change the pace.
+// Limited records that a request, sent at sentAt, was rejected with a 429, which asks for a pause.
+// It returns the pause of all requests that this started or extended, else 0. If the request was
+// sent before the last 429 came, it changes nothing else.
 func (t *Throttle) Limited(sentAt time.Time, pause time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	if sentAt.After(t.limited) {
-		t.halved, t.limited = max(leastPace, min(t.perSecond(now), t.recent)/2), now
-		pause = max(pause, gapOf(t.halved)*3/2) // if a quota is used up, few requests find out when it is not
+	if sentAt.After(t.lastLimited) {
+		t.lastLimited = now
+		t.last16 = t.last16<<1 | 1
+		t.lowerPace(now)
+		// If a quota is used up, few requests find out when it is not: hence more than one gap.
+		pause = max(pause, gapOf(t.pace.perSecond(now))*3/2, pauseAfter(t.last16))
 	}
-	if !now.Add(pause).After(t.next) {
+	if !now.Add(pause).After(t.notBefore) {
 		return 0
 	}
-	t.next = now.Add(pause)
+	t.notBefore = now.Add(pause)
 	return pause
+}
+
+// lowerPace lowers the pace after a 429, unless it is the only one among the last responses.
+func (t *Throttle) lowerPace(now time.Time) {
+	rejected := bits.OnesCount16(t.last16)
+	if rejected == 1 {
+		return
+	}
+	perSecond := min(t.pace.perSecond(now), t.recent) * (1 - float64(rejected)/16)
+	t.pace = pace{atLimit: max(leastPace, perSecond), lowered: now}
+}
+
+// pauseAfter returns the pause, with jitter, after the 429s that came last without another response
+// among them.
+func pauseAfter(last16 uint16) time.Duration {
+	inARow := bits.TrailingZeros16(^last16)
+	longest := longestPause >> (16 - inARow)
+	return longest/2 + rand.N(longest/2)
+}
+
+// Accepted records a response other than a 429.
+func (t *Throttle) Accepted() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last16 <<= 1
 }
 
 // Left returns how long 429s hold the next request back. At 0 or less, they do not.
 func (t *Throttle) Left() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return time.Until(t.next)
+	return time.Until(t.notBefore)
 }

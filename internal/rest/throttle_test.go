@@ -2,7 +2,9 @@ package rest
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,6 +25,7 @@ func (e edge) spend(ctx context.Context, t *Throttle, inBackground bool) (accept
 		time.Sleep(time.Duration(20+rand.IntN(60)) * time.Millisecond)
 		if e.Allow() {
 			accepted++
+			t.Accepted()
 		} else {
 			t.Limited(sentAt, 0)
 		}
@@ -46,49 +49,112 @@ func TestThrottle_SharesLimitFairly(t *testing.T) {
 				})
 			}
 			all.Wait()
-			sum, least, most := 0, accepted[0], accepted[0]
+			sum := 0
 			for _, n := range accepted {
-				sum, least, most = sum+n, min(least, n), max(most, n)
+				sum += n
 			}
-			assert.Less(t, most, 3*least)
+			assert.Less(t, slices.Max(accepted), 3*slices.Min(accepted))
 			assert.Greater(t, sum, perSecond*29*60/2)
 		})
 	}
 }
 
 // The user's requests go first, but not all the time.
-func TestThrottle_LetsBackgroundHaveEveryFourthRequest(t *testing.T) {
+func TestThrottle_LetsRequestsInBackgroundGiveWay(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-		defer cancel()
-		throttle := NewThrottle(rate.NewLimiter(4, 1))
-		all := edge{rate.NewLimiter(rate.Inf, 1)}
-		var waits sync.WaitGroup
-		for range 20 {
-			waits.Go(func() { all.spend(ctx, throttle, false) })
-		}
-		var polls int
-		waits.Go(func() { polls = all.spend(ctx, throttle, true) })
-		waits.Wait()
-		assert.InDelta(t, 600, polls, 10)
-	})
+	for _, row := range []struct {
+		name      string
+		perSecond rate.Limit
+		every     float64 // which request is one in the background
+	}{
+		{"for twelve others", 4, 13},
+		{"for a minute at most", 0.1, 7},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+				defer cancel()
+				throttle := NewThrottle(rate.NewLimiter(row.perSecond, 1))
+				all := edge{rate.NewLimiter(rate.Inf, 1)}
+				var waits sync.WaitGroup
+				for range 20 {
+					waits.Go(func() { all.spend(ctx, throttle, false) })
+				}
+				var polls int
+				waits.Go(func() { polls = all.spend(ctx, throttle, true) })
+				waits.Wait()
+				assert.InEpsilon(t, float64(row.perSecond)*7200/row.every, polls, 0.05)
+			})
+		})
+	}
 }
 
-// Each 429 halves the pace, so that pauses grow. Of requests that were sent together, only the first counts.
-func TestThrottle_PausesLongerAfterMore429s(t *testing.T) {
+// The histories are of a Client that has sent eight requests in the last second. 1 is a 429.
+func TestThrottle_A429LowersThePaceByTheShareOf429s(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		history  uint16 // before the 429
+		pace     float64
+		expected float64
+	}{
+		{0b0000_0000_0000_0000, 4, 4},                     // a single 429 proves nothing
+		{0b1000_0000_0000_0000, 4, 4},                     // an older one is forgotten
+		{0b0000_0000_0000_0001, 4, 4 * 14.0 / 16},         // two in a row
+		{0b0100_0000_0000_0000, 4, 4 * 14.0 / 16},         // or fourteen others between them
+		{0b0101_0101_0101_0101, 4, 4 * 7.0 / 16},          // half of the requests
+		{0b0000_0000_0000_0001, 1000, 8 * 14.0 / 16},      // a pace that the Client does not use
+		{0b1111_1111_1111_1111, 4, leastPace},             // all
+		{0b0000_0000_0000_0001, leastPace / 2, leastPace}, // never below the least
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			now := time.Now()
+			throttle := NewThrottle(rate.NewLimiter(rate.Inf, 0))
+			throttle.last16 = row.history
+			throttle.recent = 8
+			throttle.pace = pace{atLimit: row.pace, lowered: now}
+			throttle.Limited(now, 0)
+			assert.InDelta(t, row.expected, throttle.pace.perSecond(now), 1e-9, "%016b", row.history)
+		})
+	}
+}
+
+// While nothing but 429s comes back, the pause doubles, at last from ten seconds to five minutes.
+func TestThrottle_PausesLongerAfterNothingBut429s(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		throttle := NewThrottle(rate.NewLimiter(rate.Inf, 0))
-		for _, want := range []float64{3, 6, 10, 11} {
+		reject := func() time.Duration {
 			require.NoError(t, throttle.Wait(t.Context(), false))
 			sentAt := time.Now()
 			time.Sleep(time.Second)
-			assert.InDelta(t, want, throttle.Limited(sentAt, 0).Seconds(), 1.5)
-			assert.Zero(t, throttle.Limited(sentAt, time.Second))
-			assert.Equal(t, 20*time.Second, NewThrottle(throttle.limit).Limited(sentAt, 20*time.Second), "the service asks for more")
+			pause := throttle.Limited(sentAt, 0)
+			assert.Zero(t, throttle.Limited(sentAt, time.Millisecond), "it was sent together with the last one")
+			return pause
 		}
+		began := time.Now()
+		for range 11 {
+			assert.LessOrEqual(t, reject(), 10*time.Second)
+		}
+		assert.Greater(t, time.Since(began), time.Minute/2)
+		for _, most := range []float64{18.75, 37.5, 75, 150, 300, 300} {
+			assert.InDelta(t, most*3/4, reject().Seconds(), most/4)
+		}
+		throttle.Accepted()
+		assert.LessOrEqual(t, reject(), 10*time.Second)
+		assert.Equal(t, 20*time.Second, throttle.Limited(time.Now(), 20*time.Second), "the service asks for more")
 	})
+}
+
+// Processes that the service began to reject together do not come back together.
+func TestThrottle_PausesWithJitter(t *testing.T) {
+	t.Parallel()
+	var pauses []time.Duration
+	for range 100 {
+		pauses = append(pauses, pauseAfter(math.MaxUint16))
+	}
+	assert.Less(t, slices.Min(pauses), 3*time.Minute)
+	assert.Greater(t, slices.Max(pauses), 4*time.Minute)
 }
 
 // A pause that outlasts the deadline ends a wait, even if the 429 comes during the wait or while others are before it.
@@ -126,12 +192,15 @@ func TestThrottle_EndsAWaitThatIsInVain(t *testing.T) {
 	})
 }
 
-func TestThrottle_ForgetsOld429(t *testing.T) {
+func TestThrottle_ForgetsOld429s(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		throttle := NewThrottle(rate.NewLimiter(rate.Inf, 0))
-		require.NoError(t, throttle.Wait(t.Context(), false))
-		throttle.Limited(time.Now(), 0)
+		for range 2 {
+			require.NoError(t, throttle.Wait(t.Context(), false))
+			time.Sleep(time.Second)
+			throttle.Limited(time.Now(), 0)
+		}
 		time.Sleep(time.Hour)
 		began := time.Now()
 		for range 100 {
