@@ -190,7 +190,7 @@ func (m *model) check() {
 		}
 		m.demand(m.queue[w.place-1] == w, w, "has a wrong place")
 		m.demand((w.state == expected) == (w.dueAt == never), w, "is due, or not, by mistake")
-		m.demand(w.state != expected || m.sweep != nil || m.sweepAt(m.now) < never, w, "waits for no sweep")
+		m.demand(w.state != expected || m.sweep != nil || m.pageAt(m.now) < never, w, "waits for no sweep")
 		m.demand(w.dueAt >= w.notBefore, w, "is due too early")
 	}
 	m.demand(held == m.expected && awaited == m.awaited && len(m.getting) == m.polling, nil, "counters are wrong")

@@ -1,7 +1,6 @@
 package poll
 
 import (
-	"container/heap"
 	"math"
 	"time"
 )
@@ -46,8 +45,8 @@ type plan struct {
 
 	// phase makes each of the first two cycles longer, so that Clients that begin together do not stay in step.
 	phase time.Duration
-	// inPhase is when these cycles are over.
-	inPhase time.Duration
+	// phaseEnds is when these cycles are over.
+	phaseEnds time.Duration
 	// pacedUntil is the earliest time of the next request that keeps the pace.
 	pacedUntil time.Duration
 	// pausedUntil is the end of a pause in an outage.
@@ -58,93 +57,13 @@ type plan struct {
 	failures int
 }
 
-// watch is what the plan knows of one meeting.
-type watch struct {
-	id string
-	// awaited means that somebody waits for the meeting. Otherwise its state has no effect.
-	awaited bool
-	state   state
-	// dueAt is when the next GET is due. It is never if the state is expected.
-	dueAt time.Duration
-	// notBefore is the earliest time of the next GET, even if somebody asks for it.
-	notBefore time.Duration
-	// seen is when a response last showed the meeting.
-	seen time.Duration
-	// mayWait is how long the next GET may be put off, because the meeting changes rarely. It is mostly 0.
-	mayWait time.Duration
-	// asked is not 0 if somebody has asked for a GET that no page can replace: one with this number or a higher one.
-	asked int64
-	// foreignSince is when its first Foreign failure came since a response last showed the meeting. It is 0 if none came.
-	foreignSince time.Duration
-	// failures is how many GETs of the meeting have failed in a row.
-	failures int
-	// sought is the latest sweep that should show the meeting and has not done so.
-	sought *sweep
-	// place is the place in the queue, plus 1. It is 0 if the meeting is not there.
-	place int32
-}
-
-// state says what an awaited meeting waits for.
-type state int8
-
-const (
-	// newcomer: somebody has begun to wait and has seen no status yet. The GET comes before those of all other meetings.
-	newcomer state = iota
-	// due: the GET has a time, which may have come.
-	due
-	// underWay: the GET is under way.
-	underWay
-	// expected: no GET is planned, because the next sweep should show the meeting on a page.
-	expected
-)
-
-// enter puts a meeting into a state.
-func (p *plan) enter(w *watch, s state) {
-	if w.awaited && w.state == expected {
-		p.expected--
-	}
-	w.state = s
-	if w.awaited && s == expected {
-		p.expected++
-	}
-}
-
-// schedule sets when the GET of a meeting is due, and puts the meeting into the queue if it belongs there.
-func (p *plan) schedule(w *watch, dueAt time.Duration) {
-	w.dueAt = dueAt
-	switch {
-	case w.place > 0:
-		heap.Fix(&p.queue, int(w.place-1))
-	case w.awaited && w.state != underWay:
-		heap.Push(&p.queue, w)
-	}
-}
-
-// unschedule takes a meeting out of the queue.
-func (p *plan) unschedule(w *watch) {
-	if w.place > 0 {
-		heap.Remove(&p.queue, int(w.place-1))
-	}
-}
-
-// nextGET returns when the GET of a meeting is due. Newcomers come first, and so do meetings that somebody has asked for.
-func (p *plan) nextGET(w *watch, now time.Duration) time.Duration {
-	switch {
-	case w.state == expected:
-		return never
-	case w.state == newcomer || w.asked > 0:
-		return max(w.notBefore, now-p.cycle(now))
-	}
-	return max(w.notBefore, w.seen+max(p.cycle(now), w.mayWait))
-}
-
 // requests returns how many requests a cycle takes, apart from the pages beyond the window.
 func (p *plan) requests() int { return len(p.queue) - p.expected + p.polling + p.depth }
 
 // cycle returns the time in which every meeting should be seen once.
 func (p *plan) cycle(now time.Duration) time.Duration {
 	cycle := cycleOf(p.requests())
-	if now < p.inPhase {
+	if now < p.phaseEnds {
 		cycle += p.phase
 	}
 	return cycle
@@ -157,7 +76,7 @@ func cycleOf(requests int) time.Duration {
 }
 
 // start begins the first cycle after a time in which nobody waited.
-func (p *plan) start(now time.Duration) { p.inPhase = now + 2*(Interval+p.phase) }
+func (p *plan) start(now time.Duration) { p.phaseEnds = now + 2*(Interval+p.phase) }
 
 // stop forgets the window and the GETs under way, because nobody waits any more.
 func (p *plan) stop() {
@@ -197,7 +116,7 @@ func (p *plan) leave(w *watch) {
 	w.failures = 0
 	w.foreignSince = 0
 	p.awaited--
-	p.shown(w)
+	p.found(w)
 }
 
 // decision is the request to make now: a GET, a page, or neither.
@@ -215,7 +134,7 @@ func (p *plan) decide(now time.Duration) decision {
 	if p.awaited == 0 && !p.sweepAlways || p.polling >= maxPolls || p.failures > 0 && busy {
 		return decision{wake: never}
 	}
-	pageAt := p.nextPage(now)
+	pageAt := p.pageAt(now)
 	getAt := never
 	if len(p.queue) > 0 {
 		getAt = p.queue[0].dueAt
@@ -228,6 +147,9 @@ func (p *plan) decide(now time.Duration) decision {
 	p.pacedUntil = now + time.Duration(float64(time.Second)/pace)
 	p.lastGET = pageAt > now || getAt <= now && !p.lastGET
 	if !p.lastGET {
+		if p.sweep == nil {
+			p.beginSweep(now)
+		}
 		p.reading = true
 		return decision{page: true, cursor: p.sweep.cursor}
 	}
@@ -267,18 +189,11 @@ func (p *plan) got(w *watch, now time.Duration, number int64, maxAge time.Durati
 	if number >= w.asked {
 		w.asked = 0
 	}
-	p.saw(w, now)
+	w.wasSeen(now)
 	if w.state != underWay {
 		p.enter(w, due)
 	}
 	p.schedule(w, p.nextGET(w, now))
-}
-
-// saw records that a good response showed a meeting.
-func (p *plan) saw(w *watch, now time.Duration) {
-	w.seen = now
-	w.failures = 0
-	w.foreignSince = 0
 }
 
 // getEnded records that a GET has ended, whatever its outcome. What was due keeps its place before what is due later.

@@ -74,7 +74,7 @@ func pausedUntil(p *plan, _ []*watch) any   { return p.pausedUntil }
 func retryAt(p *plan, _ []*watch) any       { return p.retryAt }
 func cycleAt(p *plan, _ []*watch) any       { return p.cycle(now) }
 func stateOfFirst(_ *plan, w []*watch) any  { return w[0].state }
-func sweepBeginsAt(p *plan, _ []*watch) any { return p.sweepAt(now) }
+func sweepBeginsAt(p *plan, _ []*watch) any { return p.pageAt(now) }
 
 // pagesFail lets the next page fail this many times, an interval after now.
 func pagesFail(p *plan, kind Kind, times int) {

@@ -90,6 +90,7 @@ var scenarios = []struct {
 	{"500 under 300", scenario{waits: 500, newer: 300}, bounds{perMinute: 60, p99: 35 * second}, false},
 	{"100 under 500", scenario{waits: 100, newer: 500}, bounds{perMinute: 40, p99: 35 * second}, true},
 	{"ten under 2,400, and growing", scenario{waits: 10, newer: 2400, others: 3 * second / 2}, bounds{perMinute: 30, p99: 35 * second}, true},
+	{"ten that sink under 2,400, and deeper", scenario{waits: 10, others: 3 * second / 2, lasts: 2 * 60 * minute, after: 60 * minute}, bounds{perMinute: 30, p99: 35 * second}, true},
 	{"inserts beside 10,000 that end", scenario{waits: 10_000, others: 3 * second / 2, ends: 1}, bounds{perMinute: 500, p99: 35 * second}, false},
 
 	// Limits, and a user's own calls.

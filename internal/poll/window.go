@@ -47,8 +47,8 @@ type sweep struct {
 	cursor string
 	// pages is how many have been read.
 	pages int
-	// worth is how many of them were worth reading: those up to the last one that paid.
-	worth int
+	// paid is how many of them have paid for themselves: those up to the last one that did.
+	paid int
 	// saved is how many GETs the pages after those save.
 	saved int
 	// missing is how many meetings no page of this sweep has shown.
@@ -57,33 +57,28 @@ type sweep struct {
 	spent time.Duration
 }
 
-// nextPage returns when the next page may be requested. It begins sweeps.
-func (p *plan) nextPage(now time.Duration) time.Duration {
-	at := max(p.retryAt, p.sweepAt(now))
-	if p.sweep == nil && at <= now {
-		p.sweep = new(sweep)
-		p.began = now
-		for _, w := range p.queue {
-			p.seek(w)
-		}
-	}
-	return at
-}
-
-// sweepAt returns when a sweep begins or goes on, or never if it would save nothing. While no meeting is expected, a sweep
-// before the first GET is due would save nothing.
-func (p *plan) sweepAt(now time.Duration) time.Duration {
+// pageAt returns when the next page may be requested. It is never if that would save nothing.
+func (p *plan) pageAt(now time.Duration) time.Duration {
 	switch {
-	case p.reading:
+	case p.reading: // one page at a time
 		return never
-	case p.sweep != nil:
-		return p.began
-	case p.expected > 0 || p.sweepAlways:
-		return p.began + p.cycle(now)
-	case p.awaited >= few && len(p.queue) > 0:
-		return max(p.began+p.cycle(now), p.queue[0].dueAt)
+	case p.sweep != nil: // the sweep goes on
+		return p.retryAt
+	case p.expected > 0 || p.sweepAlways: // a sweep begins once a cycle
+		return max(p.retryAt, p.began+p.cycle(now))
+	case p.awaited >= few && len(p.queue) > 0: // but not before it can save a GET
+		return max(p.retryAt, p.began+p.cycle(now), p.queue[0].dueAt)
 	}
 	return never
+}
+
+// beginSweep begins a sweep, which should show all meetings that have no GET under way.
+func (p *plan) beginSweep(now time.Duration) {
+	p.sweep = new(sweep)
+	p.began = now
+	for _, w := range p.queue {
+		p.seek(w)
+	}
 }
 
 // seek makes the sweep under way, if there is one, look for a meeting, unless the meeting is polled rarely.
@@ -94,17 +89,17 @@ func (p *plan) seek(w *watch) {
 	}
 }
 
-// shown ends the search for a meeting: a page has shown it, or nobody awaits it any more.
-func (p *plan) shown(w *watch) {
+// found ends the search for a meeting: a page has shown it, or nobody awaits it any more.
+func (p *plan) found(w *watch) {
 	if p.sweep != nil && w.sought == p.sweep {
 		p.sweep.missing--
 	}
 	w.sought = nil
 }
 
-// pageRead records a page, whose request was sent at sentAt, and the meetings that it shows. found is the number of unfinished
+// pageRead records a page, whose request was sent at sentAt, and the meetings that it shows. discovered is the number of unfinished
 // meetings that are new to a Discovery; they count like awaited ones. more means that a Discovery wants the next page.
-func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, next string, more bool) {
+func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, discovered int, next string, more bool) {
 	p.works()
 	p.reading = false
 	p.pageFailures = 0
@@ -113,20 +108,20 @@ func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, nex
 	s.cursor = next
 	s.pages++
 	s.spent += now - sentAt
-	s.saved += found
+	s.saved += discovered
 	for _, w := range page {
 		if w.awaited && w.mayWait <= p.cycle(now) {
 			s.saved++
 		}
 	}
-	cost := s.pages - s.worth
-	if p.sweepAlways && s.worth == 0 { // the first page is read in any case
+	cost := s.pages - s.paid
+	if p.sweepAlways && s.paid == 0 { // the first page is read in any case
 		cost--
 	}
 	if s.saved > cost {
-		s.worth = s.pages
+		s.paid = s.pages
 		s.saved = 0
-		p.depth = max(p.depth, s.worth)
+		p.depth = max(p.depth, s.paid)
 	}
 	for _, w := range page {
 		p.onPage(w, now, s.pages <= p.depth)
@@ -136,7 +131,7 @@ func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, nex
 	slow := s.spent+s.spent/time.Duration(s.pages) > cycleOf(p.awaited)*6/5
 	switch {
 	case next == "" || !more && (slow || s.pages >= p.depth+s.missing/lookAhead):
-		p.depth = s.worth
+		p.depth = s.paid
 		p.endSweep(now)
 	case slow:
 		p.fallDue(now, false)
@@ -145,8 +140,8 @@ func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, nex
 
 // onPage records that a page showed a meeting. It puts the GET off, unless somebody has asked for one.
 func (p *plan) onPage(w *watch, now time.Duration, inWindow bool) {
-	p.shown(w)
-	p.saw(w, now)
+	p.found(w)
+	w.wasSeen(now)
 	if w.asked > 0 {
 		return
 	}
