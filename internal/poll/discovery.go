@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// margin is how late a meeting may appear in the list, compared with newer ones. The clocks of the service's machines may
-// differ by as much.
+// margin is how late a meeting may appear in the list, compared with newer ones. The clocks of the
+// service's machines may differ by as much.
 const margin = 10 * time.Minute
 
 // Discovery finds the meetings that are new to it, on every page that the Poller reads.
 //
-// It reads from the top until a page shows nothing new, and at least one meeting that has not changed since the last reading.
-// So it misses no meeting, whether the list is ordered by creation or by change. It compares times of the service only, so
-// this machine's clock does not matter.
+// It reads from the top until a page shows nothing new, and at least one meeting that has not
+// changed since the last reading. So it misses no meeting, whether the list is ordered by creation
+// or by change. It compares times of the service only, so this machine's clock does not matter.
 type Discovery[M any] struct {
 	p *Poller[M]
 	// news holds what Next has not returned yet, in one value.
@@ -53,8 +53,8 @@ func (p *Poller[M]) Discover(since time.Time) *Discovery[M] {
 	return d
 }
 
-// Next returns meetings that it has not returned before. It fails if ctx is done, or, maybe with the last meetings, if the
-// service rejects the list or the key.
+// Next returns meetings that it has not returned before. It fails if ctx is done, or, maybe with
+// the last meetings, if the service rejects the list or the key.
 func (d *Discovery[M]) Next(ctx context.Context) ([]Snapshot[M], error) {
 	select {
 	case n := <-d.news:
@@ -72,7 +72,8 @@ func (d *Discovery[M]) Cancel() {
 	d.p.run()
 }
 
-// publish adds to what Next returns. Only the Poller sends, with its lock held, so this never blocks.
+// publish adds to what Next returns. Only the Poller sends, with its lock held, so this never
+// blocks.
 func (d *Discovery[M]) publish(n news[M]) {
 	select {
 	case old := <-d.news:
@@ -90,7 +91,8 @@ func (p *Poller[M]) endDiscoveries(err error) {
 	p.discoveries = nil
 }
 
-// see shows it a page of a sweep. It returns how many unfinished meetings are new to it, and whether it wants the next page.
+// see shows it a page of a sweep. It returns how many unfinished meetings are new to it, and
+// whether it wants the next page.
 func (d *Discovery[M]) see(page []Snapshot[M], first, last bool) (unfinished int, more bool) {
 	if first {
 		d.reading = true

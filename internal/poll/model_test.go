@@ -78,7 +78,8 @@ func (m *model) leave(w *watch) {
 	if !w.awaited {
 		return
 	}
-	if m.plan.leave(w); m.awaited == 0 {
+	m.plan.leave(w)
+	if m.awaited == 0 {
 		m.plan.stop()
 		for _, w := range m.getting { // as the Poller does
 			w.state = due
@@ -91,7 +92,8 @@ func (m *model) leave(w *watch) {
 func (m *model) ask(w *watch) {
 	if w.awaited {
 		atOnce := m.random(4) == 0
-		if m.plan.ask(w, m.now, int64(m.now), atOnce); atOnce {
+		m.plan.ask(w, m.now, int64(m.now), atOnce)
+		if atOnce {
 			delete(m.polled, w)
 		}
 	}
@@ -156,7 +158,9 @@ func (m *model) endPage(failure func() *Failure) {
 		dues[w] = w.dueAt
 	}
 	next := []string{"", "next"}[min(1, m.random(8))]
-	m.plan.pageRead(m.now, m.sentAt, page, m.random(3), next, m.random(9) == 0)
+	m.plan.pageRead(m.now, listPage{
+		sentAt: m.sentAt, shown: page, discovered: m.random(3), next: next, wantsNext: m.random(9) == 0,
+	})
 	for w, before := range dues {
 		m.demand(!w.awaited || w.dueAt >= min(before, m.now+Interval), w, "is not put off by a page")
 	}
@@ -176,7 +180,8 @@ func (m *model) failure() *Failure {
 // check checks that nothing is forgotten: each awaited meeting is due or its GET is under way, and a meeting that waits for
 // a sweep has one.
 func (m *model) check() {
-	held, awaited := 0, 0
+	expectedOnes := 0
+	awaited := 0
 	for _, w := range m.watches {
 		if w.awaited {
 			awaited++
@@ -186,14 +191,14 @@ func (m *model) check() {
 			continue
 		}
 		if w.state == expected {
-			held++
+			expectedOnes++
 		}
 		m.demand(m.queue[w.place-1] == w, w, "has a wrong place")
 		m.demand((w.state == expected) == (w.dueAt == never), w, "is due, or not, by mistake")
 		m.demand(w.state != expected || m.sweep != nil || m.pageAt(m.now) < never, w, "waits for no sweep")
 		m.demand(w.dueAt >= w.notBefore, w, "is due too early")
 	}
-	m.demand(held == m.expected && awaited == m.awaited && len(m.getting) == m.polling, nil, "counters are wrong")
+	m.demand(expectedOnes == m.expected && awaited == m.awaited && len(m.getting) == m.polling, nil, "counters are wrong")
 }
 
 func (m *model) demand(holds bool, w *watch, text string) {

@@ -6,7 +6,8 @@ import (
 )
 
 const (
-	// Interval is the time between two GETs of a meeting. The half millisecond is for inexact clocks.
+	// Interval is the time between two GETs of a meeting. The half millisecond is for inexact
+	// clocks.
 	Interval = 30*time.Second + time.Millisecond/2
 	// MaxAsked is the longest max-age or Retry-After that is obeyed.
 	MaxAsked = 5 * time.Minute
@@ -30,8 +31,8 @@ const (
 	never = time.Duration(math.MaxInt64 / 2)
 )
 
-// plan decides which request comes next. It has no clock, lock, goroutine or network, so a test can drive it through any
-// history. All its times are those of the Poller's clock, which is never 0.
+// plan decides which request comes next. It has no clock, lock, goroutine or network, so a test can
+// drive it through any history. All its times are those of the Poller's clock, which is never 0.
 type plan struct {
 	// queue holds every awaited meeting unless its GET is under way.
 	queue queue
@@ -43,7 +44,8 @@ type plan struct {
 	polling int
 	window
 
-	// phase makes each of the first two cycles longer, so that Clients that begin together do not stay in step.
+	// phase makes each of the first two cycles longer, so that Clients that begin together do not
+	// stay in step.
 	phase time.Duration
 	// phaseEnds is when these cycles are over.
 	phaseEnds time.Duration
@@ -53,7 +55,8 @@ type plan struct {
 	pausedUntil time.Duration
 	// lastGET means that the last request was a GET, and not a page.
 	lastGET bool
-	// failures is how many requests have failed in a row. A 429 or a rejection does not count as a failure.
+	// failures is how many requests have failed in a row. A 429 or a rejection does not count as a
+	// failure.
 	failures int
 }
 
@@ -69,8 +72,9 @@ func (p *plan) cycle(now time.Duration) time.Duration {
 	return cycle
 }
 
-// cycleOf returns the length of a cycle with this many requests. Beyond perInterval, twice the requests make it √2 times
-// longer, and the pace √2 times higher: so neither the delay nor the load grows as fast as the number of meetings.
+// cycleOf returns the length of a cycle with this many requests. Beyond perInterval, twice the
+// requests make it √2 times longer, and the pace √2 times higher: so neither the delay nor the load
+// grows as fast as the number of meetings.
 func cycleOf(requests int) time.Duration {
 	return time.Duration(float64(Interval) * math.Sqrt(max(1, float64(requests)/perInterval)))
 }
@@ -84,8 +88,8 @@ func (p *plan) stop() {
 	p.window = window{began: -never}
 }
 
-// join adds a wait for a meeting. fresh means that the last snapshot of the meeting is good enough to begin with. rarely
-// means that the wait allows the meeting to be polled rarely.
+// join adds a wait for a meeting. fresh means that the last snapshot of the meeting is good enough
+// to begin with. rarely means that the wait allows the meeting to be polled rarely.
 func (p *plan) join(w *watch, now time.Duration, fresh, rarely bool) {
 	if !rarely {
 		w.mayWait = 0
@@ -97,7 +101,7 @@ func (p *plan) join(w *watch, now time.Duration, fresh, rarely bool) {
 			p.expected++
 		}
 		if !fresh {
-			p.seek(w)
+			p.seek(w, now)
 			if w.state != underWay {
 				p.enter(w, newcomer)
 			}
@@ -127,8 +131,9 @@ type decision struct {
 	wake   time.Duration // if neither, when to decide again
 }
 
-// decide decides which request to make now. If a page and a GET are due they alternate, so that neither keeps the other
-// from being made. After a failure, one request at a time finds out whether requests work again.
+// decide decides which request to make now. If a page and a GET are due they alternate, so that
+// neither keeps the other from being made. After a failure, one request at a time finds out whether
+// requests work again.
 func (p *plan) decide(now time.Duration) decision {
 	busy := p.polling > 0 || p.reading
 	if p.awaited == 0 && !p.sweepAlways || p.polling >= maxPolls || p.failures > 0 && busy {
@@ -160,8 +165,8 @@ func (p *plan) decide(now time.Duration) decision {
 	return decision{get: w}
 }
 
-// ask makes a GET of a meeting necessary that no page replaces, with this number or a higher one. atOnce means even within
-// the interval.
+// ask makes a GET of a meeting necessary that no page replaces, with this number or a higher one.
+// atOnce means even within the interval.
 func (p *plan) ask(w *watch, now time.Duration, number int64, atOnce bool) {
 	if w.state == expected {
 		p.enter(w, due)
@@ -181,8 +186,8 @@ func (p *plan) works() {
 	p.pausedUntil = 0
 }
 
-// got records a good response about one meeting alone, to a request with this number: to a GET, after getEnded, or to the
-// user's own request.
+// got passes on a good response about one meeting alone, to a request with this number: to a GET,
+// after getEnded, or to the user's own request.
 func (p *plan) got(w *watch, now time.Duration, number int64, maxAge time.Duration) {
 	p.works()
 	w.notBefore = max(w.notBefore, now+min(max(Interval, maxAge), MaxAsked))
@@ -196,15 +201,16 @@ func (p *plan) got(w *watch, now time.Duration, number int64, maxAge time.Durati
 	p.schedule(w, p.nextGET(w, now))
 }
 
-// getEnded records that a GET has ended, whatever its outcome. What was due keeps its place before what is due later.
+// getEnded notes that a GET has ended, whatever its outcome. What was due keeps its place before
+// what is due later.
 func (p *plan) getEnded(w *watch) {
 	p.polling--
 	p.enter(w, due)
 	p.schedule(w, w.dueAt)
 }
 
-// getFailed records the failure of a GET, after getEnded. It ends the wait if the service rejects the request, or if Foreign
-// failures have lasted too long.
+// getFailed passes on the failure of a GET, after getEnded. It ends the wait if the service rejects
+// the request, or if Foreign failures have lasted too long.
 func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 	switch f.Kind {
 	case RateLimited: // the service has not looked at the request, so it stays due
@@ -231,7 +237,8 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 	return ends
 }
 
-// failed records the failure of a request. Several in a row are an outage: then requests pause, longer after each failure.
+// failed counts the failure of a request. Several in a row are an outage: then requests pause,
+// longer after each failure.
 func (p *plan) failed(now, retryAfter time.Duration) {
 	p.failures++
 	if p.failures >= outage {

@@ -64,7 +64,7 @@ func page(t *testing.T, p *plan, next string, shown ...*watch) {
 	t.Helper()
 	const at = now + Interval
 	pageBegins(t, p, at)
-	p.pageRead(at, at, shown, 0, next, false)
+	p.pageRead(at, listPage{sentAt: at, shown: shown, next: next})
 }
 
 func dueAt(_ *plan, w []*watch) any         { return w[0].dueAt }
@@ -205,7 +205,7 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			polled(p, w)
 			pageBegins(t, p, now+Interval)
 			p.leave(w[15])
-			p.pageRead(now+Interval, now+Interval, nil, 0, "2", false)
+			p.pageRead(now+Interval, listPage{sentAt: now + Interval, next: "2"})
 		}, sweeping, false},
 		{"nor for those that are polled rarely", 16, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
@@ -216,22 +216,22 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			polled(p, w)
 			page(t, p, "", w...)
 			pageBegins(t, p, now+3*Interval)
-			p.pageRead(now+3*Interval, now+3*Interval, w[1:], 0, "", false)
+			p.pageRead(now+3*Interval, listPage{sentAt: now + 3*Interval, shown: w[1:]})
 		}, stateOfFirst, due},
 		{"a sweep that takes longer than GETs ends", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			pageBegins(t, p, now+Interval)
-			p.pageRead(now+2*Interval, now+Interval, w[:3], 0, "2", false)
+			p.pageRead(now+2*Interval, listPage{sentAt: now + Interval, shown: w[:3], next: "2"})
 		}, sweeping, false},
 		{"one that does not goes on", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			pageBegins(t, p, now+Interval)
-			p.pageRead(now+Interval+Interval/2, now+Interval, w[:3], 0, "2", false)
+			p.pageRead(now+Interval*3/2, listPage{sentAt: now + Interval, shown: w[:3], next: "2"})
 		}, sweeping, true},
 		{"no meeting waits for a slow sweep that a Discovery needs", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			pageBegins(t, p, now+Interval)
-			p.pageRead(now+2*Interval, now+Interval, w, 0, "2", true)
+			p.pageRead(now+2*Interval, listPage{sentAt: now + Interval, shown: w, next: "2", wantsNext: true})
 		}, stateOfFirst, due},
 
 		// Pages that fail.

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// maxUnsent is how many requests may wait to be sent, so that the user's calls never wait behind more.
+// maxUnsent is how many requests may wait to be sent, so that the user's calls never wait behind
+// more.
 const maxUnsent = 2
 
 // Poller polls the meetings that somebody awaits. It runs no goroutine while nobody waits.
@@ -16,13 +17,16 @@ type Poller[M any] struct {
 	service Service[M]
 	log     func(error)
 
-	// mu protects the following fields and all that the Poller keeps of meetings, subscriptions and discoveries.
+	// mu protects the following fields and all that the Poller keeps of meetings, subscriptions and
+	// discoveries.
 	mu   sync.Mutex
 	plan plan
-	// meetings are those that somebody awaits, and those of which the last poll is less than an interval old.
+	// meetings are those that somebody awaits, and those of which the last poll is less than an
+	// interval old.
 	meetings    map[string]*meeting[M]
 	discoveries []*Discovery[M]
-	// epoch is when the Poller's clock was 0. It is a minute before New, because to the plan 0 means never.
+	// epoch is when the Poller's clock was 0. It is a minute before New, because to the plan 0
+	// means never.
 	epoch time.Time
 	// latest is the latest time of that clock, which never goes back.
 	latest time.Duration
@@ -59,8 +63,8 @@ type meeting[M any] struct {
 	trouble error
 }
 
-// New returns a Poller. It calls log, while it holds no lock, with an error when its requests begin to fail, and with nil when
-// they work again.
+// New returns a Poller. It calls log, while it holds no lock, with an error when its requests begin
+// to fail, and with nil when they work again.
 func New[M any](service Service[M], log func(error)) *Poller[M] {
 	now := time.Now()
 	p := &Poller[M]{service: service, log: log, meetings: make(map[string]*meeting[M]), epoch: now.Add(-time.Minute)}
@@ -70,15 +74,16 @@ func New[M any](service Service[M], log func(error)) *Poller[M] {
 	return p
 }
 
-// phaseOf returns the phase of a Poller that begins at a time. What a clock shows below a millisecond differs even between
-// Pollers that begin together. In virtual time it is 0, so tests of the user's program are deterministic.
+// phaseOf returns the phase of a Poller that begins at a time. What a clock shows below a
+// millisecond differs even between Pollers that begin together. In virtual time it is 0, so tests
+// of the user's program are deterministic.
 func phaseOf(now time.Time) time.Duration {
 	part := float64(now.Nanosecond()%int(time.Millisecond)) / float64(time.Millisecond)
 	return time.Duration(part * float64(maxPhase))
 }
 
-// now returns the time of the Poller's clock. It does not go back if a Client is used inside a test's bubble of virtual time
-// and was made outside: then its requests fail, but at once.
+// now returns the time of the Poller's clock. It does not go back if a Client is used inside a
+// test's bubble of virtual time and was made outside: then its requests fail, but at once.
 func (p *Poller[M]) now() time.Duration {
 	p.latest = max(p.latest, time.Since(p.epoch))
 	return p.latest
@@ -96,8 +101,8 @@ func (p *Poller[M]) sending() Sent {
 	return Sent{Number: p.numbered, At: time.Now()}
 }
 
-// Record records a response to the user's own request about one meeting. It counts as a poll. sent comes from Sending, which
-// the caller called before the request was sent.
+// Record records a response to the user's own request about one meeting. It counts as a poll. sent
+// comes from Sending, which the caller called before the request was sent.
 func (p *Poller[M]) Record(s Snapshot[M], sent Sent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,8 +110,9 @@ func (p *Poller[M]) Record(s Snapshot[M], sent Sent) {
 	p.got(p.meeting(s.ID), s)
 }
 
-// Ask makes a GET of a meeting necessary that no page replaces: after the interval, or at once, because the user uploads audio
-// and no response has shown it. The meeting need not be known: a response to a request that was sent before may still come.
+// Ask makes a GET of a meeting necessary that no page replaces: after the interval, or at once,
+// because the user uploads audio and no response has shown it. The meeting need not be known: a
+// response to a request that was sent before may still come.
 func (p *Poller[M]) Ask(id string, atOnce bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,8 +122,9 @@ func (p *Poller[M]) Ask(id string, atOnce bool) {
 	p.run()
 }
 
-// run starts or ends the polling, makes the requests that the plan decides on, and sets the timer for the next one. It
-// follows each change of the plan, so nothing else needs to know when the next request is due.
+// run starts or ends the polling, makes the requests that the plan decides on, and sets the timer
+// for the next one. It follows each change of the plan, so nothing else needs to know when the next
+// request is due.
 func (p *Poller[M]) run() {
 	p.plan.sweepAlways = len(p.discoveries) > 0
 	if p.plan.awaited == 0 && !p.plan.sweepAlways {
@@ -149,7 +156,8 @@ func (p *Poller[M]) start() {
 	})
 }
 
-// stop cancels the requests under way. The service may have answered them, so the GETs among them count as polls.
+// stop cancels the requests under way. The service may have answered them, so the GETs among them
+// count as polls.
 func (p *Poller[M]) stop() {
 	if p.ctx == nil {
 		return
@@ -176,11 +184,13 @@ type outcome[M any] struct {
 	// failure is nil after a good response.
 	failure *Failure
 	sent    Sent
-	// needless means that the GET was not sent, because meanwhile another response had shown the meeting, or nobody awaits it.
+	// needless means that the GET was not sent, because meanwhile another response had shown the
+	// meeting, or nobody awaits it.
 	needless bool
 }
 
-// request sends the request that the plan has decided on, without the lock, and then takes the lock for its outcome.
+// request sends the request that the plan has decided on, without the lock, and then takes the lock
+// for its outcome.
 func (p *Poller[M]) request(ctx context.Context, next decision, decided time.Duration) {
 	var o outcome[M]
 	leaves := sync.OnceFunc(func() { // the request is sent, or never will be: the next one may wait to be sent
@@ -218,7 +228,8 @@ func (p *Poller[M]) request(ctx context.Context, next decision, decided time.Dur
 	}
 }
 
-// ended passes on the outcome of a request, and ends the waits and discoveries that a failure concerns.
+// ended passes on the outcome of a request, and ends the waits and discoveries that a failure
+// concerns.
 func (p *Poller[M]) ended(request decision, o outcome[M]) {
 	for i := range o.shown {
 		o.shown[i].Page = request.page
@@ -274,29 +285,28 @@ func (p *Poller[M]) got(m *meeting[M], s Snapshot[M]) {
 
 // pageRead passes on a good page. A snapshot that is older than the last one does not count.
 func (p *Poller[M]) pageRead(cursor string, o outcome[M]) {
-	if o.next == cursor { // the list never ends: take that for its end
-		o.next = ""
+	page := listPage{sentAt: o.sent.At.Sub(p.epoch), next: o.next}
+	if o.next == cursor { // the list never ends: that is its end
+		page.next = ""
 	}
-	unfinished := 0
-	more := false
 	for _, d := range p.discoveries {
-		n, wantsMore := d.see(o.shown, cursor == firstPage, o.next == "")
-		unfinished += n
-		more = more || wantsMore
+		unfinished, wantsNext := d.see(o.shown, cursor == firstPage, page.next == "")
+		page.discovered += unfinished
+		page.wantsNext = page.wantsNext || wantsNext
 	}
-	var page []*watch
 	for _, s := range o.shown {
 		if m := p.meetings[s.ID]; m != nil && p.publish(m, s) {
-			page = append(page, &m.watch)
+			page.shown = append(page.shown, &m.watch)
 		}
 	}
-	p.plan.pageRead(p.now(), o.sent.At.Sub(p.epoch), page, unfinished, o.next, more)
+	p.plan.pageRead(p.now(), page)
 }
 
-// publish keeps a snapshot and sends it to the subscriptions, even if nothing has changed: time alone may end a wait, such as
-// one for audio. It reports whether the snapshot counts. It does not if its request was sent before that of the last one. Nor
-// does that of a page which is older than the last response about the meeting alone, because pages may lag behind. Other
-// snapshots are not compared, because the clocks of the service's machines differ.
+// publish keeps a snapshot and sends it to the subscriptions, even if nothing has changed: time
+// alone may end a wait, such as one for audio. It reports whether the snapshot counts. It does not
+// if its request was sent before that of the last one. Nor does that of a page which is older than
+// the last response about the meeting alone, because pages may lag behind. Other snapshots are not
+// compared, because the clocks of the service's machines differ.
 func (p *Poller[M]) publish(m *meeting[M], s Snapshot[M]) bool {
 	if s.Sent.Number < m.last.Sent.Number || s.Page && s.Updated.Before(m.updated) {
 		return false
@@ -313,8 +323,8 @@ func (p *Poller[M]) publish(m *meeting[M], s Snapshot[M]) bool {
 	return true
 }
 
-// patience returns how long the next GET may be put off, if all waits allow it: a thirtieth of the time since the last change
-// of a meeting that has no audio, or has not changed for hours.
+// patience returns how long the next GET may be put off, if all waits allow it: a thirtieth of the
+// time since the last change of a meeting that has no audio, or has not changed for hours.
 func (m *meeting[M]) patience() time.Duration {
 	if slices.ContainsFunc(m.subscriptions, func(s *Subscription[M]) bool { return !s.rarely }) {
 		return 0
@@ -345,9 +355,9 @@ func (p *Poller[M]) endAll(err error) {
 	p.endDiscoveries(err)
 }
 
-// report keeps the failure of requests in general for waits that end soon. It logs when requests begin to fail, even if only
-// those about one meeting do, and when they work again. Without a good page nobody would find new meetings, so a discovery
-// warns at the first failure of the list.
+// report keeps the failure of requests in general for waits that end soon. It logs when requests
+// begin to fail, even if only those about one meeting do, and when they work again. Without a good
+// page nobody would find new meetings, so a discovery warns at the first failure of the list.
 func (p *Poller[M]) report(f *Failure, meetingFails bool) {
 	var err error
 	if f != nil {
@@ -368,7 +378,8 @@ func (p *Poller[M]) report(f *Failure, meetingFails bool) {
 	}
 }
 
-// meeting returns the meeting with this id. Once an interval, it removes those that nobody needs any more.
+// meeting returns the meeting with this id. Once an interval, it removes those that nobody needs
+// any more.
 func (p *Poller[M]) meeting(id string) *meeting[M] {
 	if now := p.now(); now > p.forgot+Interval {
 		p.forgot = now

@@ -76,70 +76,222 @@ var scenarios = []struct {
 	quick bool
 }{
 	// Meetings that are together at the top of the list, or not.
-	{"100 at the top", scenario{waits: 100}, bounds{perMinute: 10, p99: 35 * second, unseen: 40 * second}, true},
-	{"1,000 at the top", scenario{waits: 1000}, bounds{perMinute: 64, p99: 35 * second, unseen: 40 * second}, false},
-	{"10,000 dense", scenario{waits: 10_000}, bounds{perMinute: 460, p99: 75 * second, unseen: 90 * second}, false},
+	{
+		name: "100 at the top", quick: true,
+		scenario: scenario{waits: 100},
+		bounds:   bounds{perMinute: 10, p99: 35 * second, unseen: 40 * second},
+	},
+	{
+		name: "1,000 at the top", quick: false,
+		scenario: scenario{waits: 1000},
+		bounds:   bounds{perMinute: 64, p99: 35 * second, unseen: 40 * second},
+	},
+	{
+		name: "10,000 dense", quick: false,
+		scenario: scenario{waits: 10_000},
+		bounds:   bounds{perMinute: 460, p99: 75 * second, unseen: 90 * second},
+	},
 	{"300, one in thirty", scenario{waits: 300, oneIn: 30}, bounds{perMinute: 600, p99: 40 * second}, false},
-	{"1,000 under 13,000", scenario{waits: 1000, newer: 13_000}, bounds{perMinute: 1200, p99: 60 * second}, false},
-	{"newcomers beside 10,000", scenario{waits: 10_000, newcomers: 17 * second}, bounds{perMinute: 500, p99: 75 * second, first: second}, false},
-	{"a crowd of 500 beside 10,000", scenario{waits: 10_000, crowd: 500}, bounds{first: 20 * second, p99: 75 * second}, false},
+	{
+		name: "1,000 under 13,000", quick: false,
+		scenario: scenario{waits: 1000, newer: 13_000},
+		bounds:   bounds{perMinute: 1200, p99: 60 * second},
+	},
+	{
+		name: "newcomers beside 10,000", quick: false,
+		scenario: scenario{waits: 10_000, newcomers: 17 * second},
+		bounds:   bounds{perMinute: 500, p99: 75 * second, first: second},
+	},
+	{
+		name: "a crowd of 500 beside 10,000", quick: false,
+		scenario: scenario{waits: 10_000, crowd: 500},
+		bounds:   bounds{first: 20 * second, p99: 75 * second},
+	},
 
 	// Windows that lie deep in the list, or do not pay.
-	{"10,000 under 5,000", scenario{waits: 10_000, newer: 5000}, bounds{perMinute: 700, p99: 45 * second}, false},
+	{
+		name: "10,000 under 5,000", quick: false,
+		scenario: scenario{waits: 10_000, newer: 5000},
+		bounds:   bounds{perMinute: 700, p99: 45 * second},
+	},
 	{"1,000 under 2,000", scenario{waits: 1000, newer: 2000}, bounds{perMinute: 150, p99: 45 * second}, false},
 	{"500 under 300", scenario{waits: 500, newer: 300}, bounds{perMinute: 60, p99: 35 * second}, false},
 	{"100 under 500", scenario{waits: 100, newer: 500}, bounds{perMinute: 40, p99: 35 * second}, true},
-	{"ten under 2,400, and growing", scenario{waits: 10, newer: 2400, others: 3 * second / 2}, bounds{perMinute: 30, p99: 35 * second}, true},
-	{"ten that sink under 2,400, and deeper", scenario{waits: 10, others: 3 * second / 2, lasts: 2 * 60 * minute, after: 60 * minute}, bounds{perMinute: 30, p99: 35 * second}, true},
-	{"inserts beside 10,000 that end", scenario{waits: 10_000, others: 3 * second / 2, ends: 1}, bounds{perMinute: 500, p99: 35 * second}, false},
+	{
+		name: "ten under 2,400, and growing", quick: true,
+		scenario: scenario{waits: 10, newer: 2400, others: 3 * second / 2},
+		bounds:   bounds{perMinute: 30, p99: 35 * second},
+	},
+	{
+		name: "ten that sink under 2,400, and deeper", quick: true,
+		scenario: scenario{waits: 10, others: 3 * second / 2, lasts: 2 * 60 * minute, after: 60 * minute},
+		bounds:   bounds{perMinute: 30, p99: 35 * second},
+	},
+	{
+		name: "inserts beside 10,000 that end", quick: false,
+		scenario: scenario{waits: 10_000, others: 3 * second / 2, ends: 1},
+		bounds:   bounds{perMinute: 500, p99: 35 * second},
+	},
 
 	// Limits, and a user's own calls.
-	{"ten processes apart, 125 %", scenario{waits: 5000, processes: 10, apart: true, edge: share(1.25, 10), lasts: 40 * minute}, bounds{p99: 90 * second, unseen: 5 * minute, spread: 2}, false},
-	{"ten processes apart, 100 %", scenario{waits: 5000, processes: 10, apart: true, edge: share(1, 10), lasts: 40 * minute}, bounds{p99: 200 * second, unseen: 8 * minute, spread: 2}, false},
-	{"ten processes apart, 50 %", scenario{waits: 5000, processes: 10, apart: true, edge: share(0.5, 10), lasts: 40 * minute}, bounds{p99: 400 * second, unseen: 15 * minute, spread: 2}, false},
-	{"ten processes mixed, 125 %", scenario{waits: 5000, processes: 10, edge: share(1.25, 100), lasts: 40 * minute}, bounds{p99: 90 * second, unseen: 5 * minute, spread: 2}, false},
-	{"ten processes mixed, 100 %", scenario{waits: 5000, processes: 10, edge: share(1, 100), lasts: 40 * minute}, bounds{p99: 200 * second, unseen: 8 * minute, spread: 2}, false},
-	{"ten processes mixed, 50 %", scenario{waits: 5000, processes: 10, edge: share(0.5, 100), lasts: 40 * minute}, bounds{p99: 400 * second, unseen: 15 * minute, spread: 2}, false},
-	{"5,000 spread over ten processes, 100 %", scenario{waits: 5000, oneIn: 40, processes: 10, edge: 132, fetches: true, lasts: 60 * minute}, bounds{unseen: 20 * minute}, false},
-	{"500 Clients at once", scenario{waits: 500, processes: 500, phases: true, lasts: 10 * minute}, bounds{peak: 0.1, p99: 45 * second}, true},
-	{"three processes, 125 %", scenario{waits: 600, processes: 3, apart: true, edge: 0.5, lasts: 10 * minute}, bounds{p99: 8 * minute, unseen: 8 * minute}, true},
+	{
+		name: "ten processes apart, 125 %", quick: false,
+		scenario: scenario{waits: 5000, processes: 10, apart: true, edge: share(1.25, 10), lasts: 40 * minute},
+		bounds:   bounds{p99: 90 * second, unseen: 5 * minute, spread: 2},
+	},
+	{
+		name: "ten processes apart, 100 %", quick: false,
+		scenario: scenario{waits: 5000, processes: 10, apart: true, edge: share(1, 10), lasts: 40 * minute},
+		bounds:   bounds{p99: 200 * second, unseen: 8 * minute, spread: 2},
+	},
+	{
+		name: "ten processes apart, 50 %", quick: false,
+		scenario: scenario{waits: 5000, processes: 10, apart: true, edge: share(0.5, 10), lasts: 40 * minute},
+		bounds:   bounds{p99: 400 * second, unseen: 15 * minute, spread: 2},
+	},
+	{
+		name: "ten processes mixed, 125 %", quick: false,
+		scenario: scenario{waits: 5000, processes: 10, edge: share(1.25, 100), lasts: 40 * minute},
+		bounds:   bounds{p99: 90 * second, unseen: 5 * minute, spread: 2},
+	},
+	{
+		name: "ten processes mixed, 100 %", quick: false,
+		scenario: scenario{waits: 5000, processes: 10, edge: share(1, 100), lasts: 40 * minute},
+		bounds:   bounds{p99: 200 * second, unseen: 8 * minute, spread: 2},
+	},
+	{
+		name: "ten processes mixed, 50 %", quick: false,
+		scenario: scenario{waits: 5000, processes: 10, edge: share(0.5, 100), lasts: 40 * minute},
+		bounds:   bounds{p99: 400 * second, unseen: 15 * minute, spread: 2},
+	},
+	{
+		name: "5,000 spread over ten processes, 100 %", quick: false,
+		scenario: scenario{waits: 5000, oneIn: 40, processes: 10, edge: 132, fetches: true, lasts: 60 * minute},
+		bounds:   bounds{unseen: 20 * minute},
+	},
+	{
+		name: "500 Clients at once", quick: true,
+		scenario: scenario{waits: 500, processes: 500, phases: true, lasts: 10 * minute},
+		bounds:   bounds{peak: 0.1, p99: 45 * second},
+	},
+	{
+		name: "three processes, 125 %", quick: true,
+		scenario: scenario{waits: 600, processes: 3, apart: true, edge: 0.5, lasts: 10 * minute},
+		bounds:   bounds{p99: 8 * minute, unseen: 8 * minute},
+	},
 	{"1,000, quota of 120 a minute", scenario{waits: 1000, quota: 120}, bounds{p99: 150 * second}, false},
-	{"1,000, one in four, quota of 120 a minute", scenario{waits: 1000, oneIn: 4, quota: 120}, bounds{p99: 150 * second}, false},
+	{
+		name: "1,000, one in four, quota of 120 a minute", quick: false,
+		scenario: scenario{waits: 1000, oneIn: 4, quota: 120},
+		bounds:   bounds{p99: 150 * second},
+	},
 	{"1,000, a user with 60 %", scenario{waits: 1000, edge: 10, calling: 6}, bounds{unseen: minute}, false},
-	{"1,000, a user with 60 %, WithRateLimit", scenario{waits: 1000, edge: 10, calling: 6, limit: 9.5}, bounds{user: second / 2, unseen: minute}, false},
-	{"100, a user with 60 %, WithRateLimit", scenario{waits: 100, edge: 5, calling: 3, limit: 4.75, lasts: 5 * minute}, bounds{unseen: minute}, true},
+	{
+		name: "1,000, a user with 60 %, WithRateLimit", quick: false,
+		scenario: scenario{waits: 1000, edge: 10, calling: 6, limit: 9.5},
+		bounds:   bounds{user: second / 2, unseen: minute},
+	},
+	{
+		name: "100, a user with 60 %, WithRateLimit", quick: true,
+		scenario: scenario{waits: 100, edge: 5, calling: 3, limit: 4.75, lasts: 5 * minute},
+		bounds:   bounds{unseen: minute},
+	},
 
 	// A slow service.
 	{"10,000, pages of 1 s", scenario{waits: 10_000, pageTakes: second}, bounds{p99: 200 * second}, false},
-	{"1,000, latency of 3 s, 1 % lost", scenario{waits: 1000, latency: 3 * second, loss: 0.01}, bounds{perMinute: 250, p99: 190 * second}, false},
+	{
+		name: "1,000, latency of 3 s, 1 % lost", quick: false,
+		scenario: scenario{waits: 1000, latency: 3 * second, loss: 0.01},
+		bounds:   bounds{perMinute: 250, p99: 190 * second},
+	},
 
 	// Lists that are of little use. The bound is what polling each needs, and how old a page is.
 	{"polling each", scenario{waits: 300, alone: true}, bounds{p99: 31 * second}, false},
-	{"list down for an hour", scenario{waits: 300, fault: listDown, lasts: 80 * minute}, bounds{p99: 31 * second}, false},
-	{"list limited for an hour", scenario{waits: 300, fault: listLimited, lasts: 80 * minute}, bounds{p99: 200 * second}, false},
+	{
+		name: "list down for an hour", quick: false,
+		scenario: scenario{waits: 300, fault: listDown, lasts: 80 * minute},
+		bounds:   bounds{p99: 31 * second},
+	},
+	{
+		name: "list limited for an hour", quick: false,
+		scenario: scenario{waits: 300, fault: listLimited, lasts: 80 * minute},
+		bounds:   bounds{p99: 200 * second},
+	},
 	{"pages of 5 s", scenario{waits: 300, pageTakes: 5 * second}, bounds{p99: 36 * second}, false},
 	{"pages of 20 s", scenario{waits: 300, pageTakes: 20 * second}, bounds{p99: 51 * second}, false},
-	{"list lags by 90 s", scenario{waits: 300, lag: 90 * second, newcomers: 17 * second}, bounds{p99: 121 * second}, false},
-	{"ten, clocks ten minutes apart", scenario{waits: 10, ends: 1, skew: 10 * minute}, bounds{perMinute: 20, p99: 35 * second}, true},
-	{"300, clocks ten minutes apart", scenario{waits: 300, ends: 1, skew: 10 * minute}, bounds{perMinute: 60, p99: 35 * second}, false},
-	{"list lags, clocks apart", scenario{waits: 300, ends: 1, lag: 90 * second, skew: 10 * minute}, bounds{p99: 121 * second, back: 3}, false},
-	{"list by change", scenario{waits: 300, byChange: true, others: 10 * second}, bounds{p99: 31 * second}, false},
+	{
+		name: "list lags by 90 s", quick: false,
+		scenario: scenario{waits: 300, lag: 90 * second, newcomers: 17 * second},
+		bounds:   bounds{p99: 121 * second},
+	},
+	{
+		name: "ten, clocks ten minutes apart", quick: true,
+		scenario: scenario{waits: 10, ends: 1, skew: 10 * minute},
+		bounds:   bounds{perMinute: 20, p99: 35 * second},
+	},
+	{
+		name: "300, clocks ten minutes apart", quick: false,
+		scenario: scenario{waits: 300, ends: 1, skew: 10 * minute},
+		bounds:   bounds{perMinute: 60, p99: 35 * second},
+	},
+	{
+		name: "list lags, clocks apart", quick: false,
+		scenario: scenario{waits: 300, ends: 1, lag: 90 * second, skew: 10 * minute},
+		bounds:   bounds{p99: 121 * second, back: 3},
+	},
+	{
+		name: "list by change", quick: false,
+		scenario: scenario{waits: 300, byChange: true, others: 10 * second},
+		bounds:   bounds{p99: 31 * second},
+	},
 	{"pages of 20", scenario{waits: 300, size: 20}, bounds{perMinute: 64, p99: 31 * second}, false},
 	{"cursors live for 20 s", scenario{waits: 300, cursorLives: 20 * second}, bounds{p99: 31 * second}, false},
 	{"1,000, deep pages are slow", scenario{waits: 1000, deeper: second / 10}, bounds{p99: 60 * second}, false},
-	{"60, list down", scenario{waits: 60, fault: listDown, lasts: 20 * minute}, bounds{p99: 31 * second, unseen: 50 * second}, true},
+	{
+		name: "60, list down", quick: true,
+		scenario: scenario{waits: 60, fault: listDown, lasts: 20 * minute},
+		bounds:   bounds{p99: 31 * second, unseen: 50 * second},
+	},
 
 	// Follow.
-	{"Follow 20,000", scenario{waits: 1000, oneIn: 20, since: 7 * day}, bounds{first: 90 * second, firstQ: 1, p99: 45 * second}, false},
-	{"Follow 200", scenario{waits: 10, oneIn: 20, since: day, others: minute, lasts: 10 * minute}, bounds{first: 31 * second, firstQ: 1, p99: 45 * second}, true},
-	{"Follow, pages of 16 s", scenario{waits: 10, oneIn: 20, since: day, others: minute, pageTakes: 16 * second}, bounds{first: 110 * second, p99: 48 * second}, false},
-	{"Follow, 70 stuck", scenario{waits: 70, since: day, lasts: 3 * day, after: day, stuck: true}, bounds{perMinute: 10}, false},
-	{"Follow for a week, 50 restarts", scenario{waits: 1, oneIn: 1000, since: 7 * day, others: 10 * minute, audio: minute, restarts: 50, lasts: 7 * day}, bounds{perMinute: 15, p99: 45 * second, unseen: 40 * second}, false},
+	{
+		name: "Follow 20,000", quick: false,
+		scenario: scenario{waits: 1000, oneIn: 20, since: 7 * day},
+		bounds:   bounds{first: 90 * second, firstQ: 1, p99: 45 * second},
+	},
+	{
+		name: "Follow 200", quick: true,
+		scenario: scenario{waits: 10, oneIn: 20, since: day, others: minute, lasts: 10 * minute},
+		bounds:   bounds{first: 31 * second, firstQ: 1, p99: 45 * second},
+	},
+	{
+		name: "Follow, pages of 16 s", quick: false,
+		scenario: scenario{waits: 10, oneIn: 20, since: day, others: minute, pageTakes: 16 * second},
+		bounds:   bounds{first: 110 * second, p99: 48 * second},
+	},
+	{
+		name: "Follow, 70 stuck", quick: false,
+		scenario: scenario{waits: 70, since: day, lasts: 3 * day, after: day, stuck: true},
+		bounds:   bounds{perMinute: 10},
+	},
+	{
+		name: "Follow for a week, 50 restarts", quick: false,
+		scenario: scenario{waits: 1, oneIn: 1000, since: 7 * day, others: 10 * minute, audio: minute, restarts: 50, lasts: 7 * day},
+		bounds:   bounds{perMinute: 15, p99: 45 * second, unseen: 40 * second},
+	},
 
 	// One meeting, or the key.
-	{"a poison meeting beside 1,000", scenario{waits: 1000, fault: poison, poisoned: true}, bounds{perMinute: 68, p99: 35 * second, unseen: 40 * second}, false},
+	{
+		name: "a poison meeting beside 1,000", quick: false,
+		scenario: scenario{waits: 1000, fault: poison, poisoned: true},
+		bounds:   bounds{perMinute: 68, p99: 35 * second, unseen: 40 * second},
+	},
 	{"5,000, a revoked key", scenario{waits: 5000, fault: revoked, lasts: revokedAt + minute}, bounds{}, false},
-	{"Follow, a revoked key", scenario{waits: 10, oneIn: 20, since: day, fault: revoked, lasts: revokedAt + minute}, bounds{}, true},
+	{
+		name: "Follow, a revoked key", quick: true,
+		scenario: scenario{waits: 10, oneIn: 20, since: day, fault: revoked, lasts: revokedAt + minute},
+		bounds:   bounds{},
+	},
 	{"200, a revoked key", scenario{waits: 200, fault: revoked, lasts: revokedAt + minute}, bounds{}, true},
 }
 

@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// Service makes the Poller's requests: one attempt each, without retries. It returns soon after ctx is done. It calls send
-// just before the request goes out, while it holds no lock that send takes. If send returns false, it fails without a request.
+// Service makes the Poller's requests: one attempt each, without retries. It returns soon after ctx
+// is done. It calls send just before the request goes out, while it holds no lock that send takes.
+// If send returns false, it fails without a request.
 type Service[M any] interface {
 	Get(ctx context.Context, id string, send func() bool) (s Snapshot[M], f *Failure)
-	// Page reads the list page at cursor, which is empty for the first page. next is empty at the end of the list.
+	// Page reads the list page at cursor, which is empty for the first page. next is empty at the
+	// end of the list.
 	Page(ctx context.Context, cursor string, send func() bool) (shown []Snapshot[M], next string, f *Failure)
 }
 
@@ -20,14 +22,17 @@ type Snapshot[M any] struct {
 	Final bool
 	// Idle means that the meeting has no audio yet.
 	Idle bool
-	// Created and Updated are the service's times. Its machines have clocks of their own, which may differ by minutes.
+	// Created and Updated are the service's times. Its machines have clocks of their own, which may
+	// differ by minutes.
 	Created, Updated time.Time
 	// Meeting is the meeting as the caller keeps it.
 	Meeting M
-	// MaxAge is how long the service asks not to poll the meeting again. It is 0 if the service did not say.
+	// MaxAge is how long the service asks not to poll the meeting again. It is 0 if the service did
+	// not say.
 	MaxAge time.Duration
 
-	// Page means that a list page showed the meeting, so the snapshot may be old. The Poller sets it.
+	// Page means that a list page showed the meeting, so the snapshot may be old. The Poller sets
+	// it.
 	Page bool
 	// Sent is the request that showed the meeting. The Poller sets it.
 	Sent Sent
@@ -35,8 +40,8 @@ type Snapshot[M any] struct {
 
 // Sent says when a request was sent.
 type Sent struct {
-	// Number tells which of two requests was sent later, because the Poller counts them. Times cannot, because two requests
-	// may have the same time.
+	// Number tells which of two requests was sent later, because the Poller counts them. Times
+	// cannot, because two requests may have the same time.
 	Number int64
 	// At is the time of this machine's clock.
 	At time.Time
@@ -59,7 +64,8 @@ const (
 	RateLimited Kind = iota
 	// Transient is a 5xx or a lost connection. It never ends a wait.
 	Transient
-	// Foreign is a failure that another server, or nobody, answered. It ends a wait after ten minutes without a good response.
+	// Foreign is a failure that another server, or nobody, answered. It ends a wait after ten
+	// minutes without a good response.
 	Foreign
 	// Rejected is the service's answer to this request or about this meeting. It ends the wait.
 	Rejected

@@ -132,13 +132,15 @@ func (s *service) get(p *process, id string) (m *simulated, at Snapshot[int], ta
 	now := time.Now()
 	m = s.byID[id]
 	s.gets++
-	if takes, f = s.accept(request{now.Sub(s.began), m}, s.latency); f != nil && f.Kind == RateLimited {
+	takes, f = s.accept(request{now.Sub(s.began), m}, s.latency)
+	if f != nil && f.Kind == RateLimited {
 		return m, at, takes, f // which is no poll
 	}
 	if m.polledBy == p && now.Sub(m.polled) < floor {
 		s.early++
 	}
-	m.polled, m.polledBy = now.Add(takes), p
+	m.polled = now.Add(takes)
+	m.polledBy = p
 	return m, m.snapshot(now), takes, f
 }
 
@@ -152,7 +154,8 @@ func (s *service) list(process int, cursor string) (page []*simulated, at time.T
 	from, known := s.find(order, cursor, now)
 	to := max(0, from-s.size)
 	takes = s.latency + s.pageTakes + time.Duration((len(order)-from)/s.size)*s.deeper
-	if takes, f = s.accept(request{at: now.Sub(s.began)}, takes); f != nil {
+	takes, f = s.accept(request{at: now.Sub(s.began)}, takes)
+	if f != nil {
 		return nil, at, "", takes, f
 	}
 	if !known {
@@ -230,7 +233,9 @@ func (s *service) shown(process int, meetings ...*simulated) {
 func (s *service) await(process int, m *simulated) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m.owner, m.joined, m.seen = process, time.Now(), time.Now()
+	m.owner = process
+	m.joined = time.Now()
+	m.seen = m.joined
 	m.known = -1
 }
 

@@ -21,8 +21,9 @@ type Subscription[M any] struct {
 	updates chan Update[M]
 }
 
-// Subscribe waits for a meeting. Its first poll is at once, unless the last one is less than an interval old: then its snapshot
-// is the first update. rarely allows a meeting that has no audio, or has not changed for hours, to be polled rarely.
+// Subscribe waits for a meeting. Its first poll is at once, unless the last one is less than an
+// interval old: then its snapshot is the first update. rarely allows a meeting that has no audio,
+// or has not changed for hours, to be polled rarely.
 func (p *Poller[M]) Subscribe(id string, rarely bool) *Subscription[M] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +43,8 @@ func (p *Poller[M]) Subscribe(id string, rarely bool) *Subscription[M] {
 // C returns the channel of updates. It holds one: the newest.
 func (s *Subscription[M]) C() <-chan Update[M] { return s.updates }
 
-// publish replaces the update that the channel holds. Only the Poller sends, with its lock held, so this never blocks.
+// publish replaces the update that the channel holds. Only the Poller sends, with its lock held, so
+// this never blocks.
 func (s *Subscription[M]) publish(u Update[M]) {
 	select {
 	case <-s.updates:
@@ -51,7 +53,8 @@ func (s *Subscription[M]) publish(u Update[M]) {
 	s.updates <- u
 }
 
-// Cancel ends the wait. It returns the last failure, unless polls of the meeting and requests in general work again.
+// Cancel ends the wait. It returns the last failure, unless polls of the meeting and requests in
+// general work again.
 func (s *Subscription[M]) Cancel() error {
 	p := s.p
 	m := s.m

@@ -17,11 +17,14 @@ type watch struct {
 	notBefore time.Duration
 	// seen is when a response last showed the meeting.
 	seen time.Duration
-	// mayWait is how long the next GET may be put off because the meeting changes rarely. Otherwise it is 0.
+	// mayWait is how long the next GET may be put off because the meeting changes rarely. Otherwise
+	// it is 0.
 	mayWait time.Duration
-	// asked is not 0 if somebody has asked for a GET that no page can replace. The GET must have this number or a higher one.
+	// asked is not 0 if somebody has asked for a GET that no page can replace. The GET must have
+	// this number or a higher one.
 	asked int64
-	// foreignSince is when the first Foreign failure came since a response last showed the meeting. It is 0 if none came.
+	// foreignSince is when the first Foreign failure came since a response last showed the meeting.
+	// It is 0 if none came.
 	foreignSince time.Duration
 	// failures is how many GETs of the meeting have failed in a row.
 	failures int
@@ -35,7 +38,8 @@ type watch struct {
 type state int8
 
 const (
-	// newcomer: somebody has begun to wait, and has seen no status yet. The GET comes before those of all other meetings.
+	// newcomer: somebody has begun to wait, and has seen no status yet. The GET comes before those
+	// of all other meetings.
 	newcomer state = iota
 	// due: the GET has a time, which may have come.
 	due
@@ -45,7 +49,8 @@ const (
 	expected
 )
 
-// enter puts a meeting into a state. A change of state is followed by schedule, except for a GET that goes out.
+// enter puts a meeting into a state. A change of state is followed by schedule, except for a GET
+// that goes out.
 func (p *plan) enter(w *watch, s state) {
 	if w.awaited && w.state == expected {
 		p.expected--
@@ -56,8 +61,8 @@ func (p *plan) enter(w *watch, s state) {
 	}
 }
 
-// nextGET returns when the next GET of a meeting should be due, from its state. Newcomers come first, and so do meetings that
-// somebody has asked for.
+// nextGET returns when the next GET of a meeting should be due, from its state. Newcomers come
+// first, and so do meetings that somebody has asked for.
 func (p *plan) nextGET(w *watch, now time.Duration) time.Duration {
 	switch {
 	case w.state == expected:
@@ -68,7 +73,11 @@ func (p *plan) nextGET(w *watch, now time.Duration) time.Duration {
 	return max(w.notBefore, w.seen+max(p.cycle(now), w.mayWait))
 }
 
-// schedule sets when the next GET of a meeting is due, and queues the meeting unless nobody awaits it or its GET is under way.
+// everyCycle reports whether a meeting should be seen in every cycle, and not more rarely.
+func (p *plan) everyCycle(w *watch, now time.Duration) bool { return w.mayWait <= p.cycle(now) }
+
+// schedule sets when the next GET of a meeting is due, and queues the meeting unless nobody awaits
+// it or its GET is under way.
 func (p *plan) schedule(w *watch, dueAt time.Duration) {
 	w.dueAt = dueAt
 	switch {

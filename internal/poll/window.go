@@ -8,19 +8,23 @@ import (
 const (
 	// few: fewer waits are not worth a page, unless one has shown them.
 	few = 5
-	// lookAhead is for how many meetings that a sweep has not shown it reads one page beyond the window.
+	// lookAhead is for how many meetings that a sweep has not shown it reads one page beyond the
+	// window.
 	lookAhead = 8
-	// giveUp is how many 429s to pages, and none to a GET meanwhile, mean that the list is limited and GETs are not.
+	// giveUp is how many 429s to pages, and none to a GET meanwhile, mean that the list is limited
+	// and GETs are not.
 	giveUp = 8
-	// maxRetry is the longest time until a page is requested again, if the list is limited and GETs are not.
+	// maxRetry is the longest time until a page is requested again, if the list is limited and GETs
+	// are not.
 	maxRetry = 10 * time.Minute
 
 	firstPage = ""
 )
 
-// window is the pages at the top of the list that are worth reading, because one page of it saves several GETs. A sweep reads
-// them once a cycle, and some pages beyond, so that the window can grow. The meetings on the pages of the window become
-// expected: they have no GET until a sweep has ended without showing them. Every sweep ends, so no meeting is forgotten.
+// window is the pages at the top of the list that are worth reading, because one page of it saves
+// several GETs. A sweep reads them once a cycle, and some pages beyond, so that the window can
+// grow. The meetings on the pages of the window become expected: they have no GET until a sweep has
+// ended without showing them. Every sweep ends, so no meeting is forgotten.
 type window struct {
 	// depth is how many pages the window has.
 	depth int
@@ -77,13 +81,14 @@ func (p *plan) beginSweep(now time.Duration) {
 	p.sweep = new(sweep)
 	p.began = now
 	for _, w := range p.queue {
-		p.seek(w)
+		p.seek(w, now)
 	}
 }
 
-// seek makes the sweep under way, if there is one, look for a meeting, unless the meeting is polled rarely.
-func (p *plan) seek(w *watch) {
-	if p.sweep != nil && w.sought != p.sweep && (w.state == expected || w.mayWait <= Interval) {
+// seek makes the sweep under way, if there is one, look for a meeting, unless the meeting is polled
+// rarely.
+func (p *plan) seek(w *watch, now time.Duration) {
+	if p.sweep != nil && w.sought != p.sweep && (w.state == expected || p.everyCycle(w, now)) {
 		w.sought = p.sweep
 		p.sweep.missing++
 	}
@@ -97,20 +102,55 @@ func (p *plan) found(w *watch) {
 	w.sought = nil
 }
 
-// pageRead records a page, whose request was sent at sentAt, and the meetings that it shows. discovered is the number of unfinished
-// meetings that are new to a Discovery; they count like awaited ones. more means that a Discovery wants the next page.
-func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, discovered int, next string, more bool) {
+// listPage is a page that was read.
+type listPage struct {
+	// sentAt is when its request was sent.
+	sentAt time.Duration
+	// shown are the meetings on it that the Poller knows.
+	shown []*watch
+	// discovered is how many unfinished meetings on it are new to a Discovery. They count like
+	// awaited ones.
+	discovered int
+	// next is the cursor of the next page. It is empty on the last page.
+	next string
+	// wantsNext means that a Discovery wants the next page.
+	wantsNext bool
+}
+
+// pageRead passes on a page that was read.
+func (p *plan) pageRead(now time.Duration, page listPage) {
 	p.works()
 	p.reading = false
 	p.pageFailures = 0
 	p.retryAt = 0
 	s := p.sweep
-	s.cursor = next
+	s.cursor = page.next
 	s.pages++
-	s.spent += now - sentAt
-	s.saved += discovered
-	for _, w := range page {
-		if w.awaited && w.mayWait <= p.cycle(now) {
+	s.spent += now - page.sentAt
+	p.countSavings(now, page)
+	for _, w := range page.shown {
+		p.onPage(w, now, s.pages <= p.depth)
+	}
+	// With one page more, would the sweep take much longer than polling each meeting? Then it ends.
+	// If a Discovery needs it, it goes on, but no meeting waits for it.
+	slow := s.spent+s.spent/time.Duration(s.pages) > cycleOf(p.awaited)*6/5
+	enough := slow || s.pages >= p.depth+s.missing/lookAhead
+	switch {
+	case page.next == "" || enough && !page.wantsNext:
+		p.depth = s.paid
+		p.endSweep(now)
+	case slow:
+		p.fallDue(now, func(*watch) bool { return true })
+	}
+}
+
+// countSavings adds a page to the window if the pages since the last one that paid, together, save
+// more GETs than they cost.
+func (p *plan) countSavings(now time.Duration, page listPage) {
+	s := p.sweep
+	s.saved += page.discovered
+	for _, w := range page.shown {
+		if w.awaited && p.everyCycle(w, now) {
 			s.saved++
 		}
 	}
@@ -123,22 +163,10 @@ func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, discovered int
 		s.saved = 0
 		p.depth = max(p.depth, s.paid)
 	}
-	for _, w := range page {
-		p.onPage(w, now, s.pages <= p.depth)
-	}
-	// With one page more, would the sweep take much longer than polling each meeting? Then it ends. If a Discovery needs it,
-	// it goes on, but no meeting waits for it.
-	slow := s.spent+s.spent/time.Duration(s.pages) > cycleOf(p.awaited)*6/5
-	switch {
-	case next == "" || !more && (slow || s.pages >= p.depth+s.missing/lookAhead):
-		p.depth = s.paid
-		p.endSweep(now)
-	case slow:
-		p.fallDue(now, false)
-	}
 }
 
-// onPage records that a page showed a meeting. It puts the GET off, unless somebody has asked for one.
+// onPage notes that a page has shown a meeting. It puts the GET off, unless somebody has asked for
+// one.
 func (p *plan) onPage(w *watch, now time.Duration, inWindow bool) {
 	p.found(w)
 	w.wasSeen(now)
@@ -146,8 +174,8 @@ func (p *plan) onPage(w *watch, now time.Duration, inWindow bool) {
 		return
 	}
 	switch {
-	case w.state == underWay:
-	case inWindow && w.mayWait <= p.cycle(now):
+	case w.state == underWay: // until its GET has ended
+	case inWindow && p.everyCycle(w, now):
 		p.enter(w, expected)
 	default:
 		p.enter(w, due)
@@ -157,14 +185,14 @@ func (p *plan) onPage(w *watch, now time.Duration, inWindow bool) {
 
 // endSweep ends the sweep. The expected meetings that it has not shown fall due.
 func (p *plan) endSweep(now time.Duration) {
-	p.fallDue(now, true)
+	p.fallDue(now, func(w *watch) bool { return w.sought == p.sweep })
 	p.sweep = nil
 }
 
-// fallDue makes the GETs of expected meetings due: of all, or only of those that the sweep has not shown.
-func (p *plan) fallDue(now time.Duration, missing bool) {
+// fallDue makes the GETs of some of the expected meetings due.
+func (p *plan) fallDue(now time.Duration, which func(*watch) bool) {
 	for _, w := range p.queue {
-		if w.state == expected && (!missing || w.sought == p.sweep) {
+		if w.state == expected && which(w) {
 			p.enter(w, due)
 			w.dueAt = p.nextGET(w, now)
 		}
@@ -172,9 +200,10 @@ func (p *plan) fallDue(now time.Duration, missing bool) {
 	heap.Init(&p.queue)
 }
 
-// pageFailed records a page that failed. The same page is requested again, later each time. Several failures end the sweep,
-// and so does a rejection, because its cursor has probably expired. GETs go on meanwhile. After a few 429s the page stays due:
-// they pause all requests (in internal/rest), and GETs instead of pages would only make the overload worse.
+// pageFailed passes on a page that failed. The same page is requested again, later each time.
+// Several failures end the sweep, and so does a rejection, because its cursor has probably expired.
+// GETs go on meanwhile. After a few 429s the page stays due: they pause all requests (in
+// internal/rest), and GETs instead of pages would only make the overload worse.
 func (p *plan) pageFailed(now time.Duration, f *Failure) {
 	p.reading = false
 	p.pageFailures++
