@@ -154,6 +154,22 @@ func TestDelete_FailsIfCanceledByAnotherCall(t *testing.T) {
 	require.ErrorIs(t, client.Meetings.Delete(ctx, "mtg_1"), context.Canceled)
 }
 
+// A wait after a Delete does not rely on what an earlier response showed.
+func TestDelete_IsKnownToTheNextWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		id := testkit.Uploaded(t, c, "Weekly").ID
+		m, err := c.Meetings.Get(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, minutes.StatusMinutesReady, m.Status)
+		require.NoError(t, c.Meetings.Delete(t.Context(), id))
+		_, err = c.Meetings.Wait(t.Context(), id, nil)
+		require.ErrorIs(t, err, minutes.ErrNotFound)
+	})
+}
+
 // Whatever becomes of a Delete, two polls of a wait stay thirty seconds apart.
 func TestDelete_KeepsThePollInterval(t *testing.T) {
 	t.Parallel()

@@ -69,8 +69,15 @@ func infoOf(a *rest.Attempt) AttemptInfo {
 // observeRequest reports an attempt of an API call.
 func (c *core) observeRequest(ctx context.Context, a rest.Attempt) {
 	e := Attempt{
-		AttemptInfo: infoOf(&a), Method: a.Request.Method, URL: c.mask.Text(c.base.String() + a.Request.Path),
-		StatusCode: a.Status, Err: a.Err, Duration: a.Took, WillRetry: a.WillRetry, RetryIn: a.RetryIn, Pause: a.Pause,
+		AttemptInfo: infoOf(&a),
+		Method:      a.Request.Method,
+		URL:         c.mask.Text(c.base.String() + a.Request.Path),
+		StatusCode:  a.Status,
+		Err:         a.Err,
+		Duration:    a.Took,
+		WillRetry:   a.WillRetry,
+		RetryIn:     a.RetryIn,
+		Pause:       a.Pause,
 	}
 	if a.Response == nil {
 		e.StatusCode = 0
@@ -91,7 +98,7 @@ func (c *core) observe(ctx context.Context, a Attempt) {
 // logAttempts returns the observer of [WithLogger].
 func logAttempts(l *slog.Logger) func(context.Context, Attempt) {
 	return func(ctx context.Context, a Attempt) {
-		l.LogAttrs(ctx, slog.LevelDebug, "minutes: attempt of a request", attrsOf(a)...)
+		l.LogAttrs(ctx, slog.LevelDebug, "minutes: request attempt", attrsOf(a)...)
 		if a.Pause > 0 {
 			l.LogAttrs(ctx, slog.LevelInfo, "minutes: a 429 pauses all requests",
 				slog.String("operation", string(a.Operation)), slog.Duration("for", a.Pause))
@@ -101,8 +108,11 @@ func logAttempts(l *slog.Logger) func(context.Context, Attempt) {
 
 func attrsOf(a Attempt) []slog.Attr {
 	attrs := []slog.Attr{
-		slog.String("operation", string(a.Operation)), slog.String("method", a.Method), slog.String("url", singleLine(a.URL)),
-		slog.Int("attempt", a.Number), slog.Int("status", a.StatusCode),
+		slog.String("operation", string(a.Operation)),
+		slog.String("method", a.Method),
+		slog.String("url", singleLine(a.URL)),
+		slog.Int("attempt", a.Number),
+		slog.Int("status", a.StatusCode),
 	}
 	if a.Operation == OpUpload {
 		attrs = append(attrs, slog.String("meeting", singleLine(a.MeetingID)), slog.Int64("sent", a.Sent))
@@ -111,7 +121,8 @@ func attrsOf(a Attempt) []slog.Attr {
 	case a.Err != nil:
 		attrs = append(attrs, slog.String("error", singleLine(a.Err.Error())))
 	case a.StatusCode/100 != 2:
-		attrs = append(attrs, slog.String("code", singleLine(string(a.Code))), slog.String("request_id", singleLine(a.RequestID)))
+		code := singleLine(string(a.Code))
+		attrs = append(attrs, slog.String("code", code), slog.String("request_id", singleLine(a.RequestID)))
 	}
 	if a.WillRetry {
 		attrs = append(attrs, slog.Duration("wait", a.RetryIn))
@@ -119,11 +130,11 @@ func attrsOf(a Attempt) []slog.Attr {
 	return attrs
 }
 
-// logTrouble logs that the poller's requests begin to fail, and that they work again.
+// logTrouble logs that polling begins to fail, and that it works again.
 func (c *core) logTrouble(err error) {
 	if err == nil {
-		c.log.Warn("minutes: requests of waits succeed again")
+		c.log.Warn("minutes: polling works again")
 		return
 	}
-	c.log.Warn("minutes: requests of waits fail, and the waits continue", "error", singleLine(err.Error()))
+	c.log.Warn("minutes: polling is failing, and the waits go on", "error", singleLine(err.Error()))
 }

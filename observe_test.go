@@ -188,8 +188,8 @@ func TestWithLogger_ReportsFailingPolls(t *testing.T) {
 		synctest.Wait()
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		require.Len(t, lines, 2)
-		require.Regexp(t, `level=WARN msg="minutes: requests of waits fail, and the waits continue" error=.*`+id+`: 502`, lines[0])
-		require.Regexp(t, `level=WARN msg="minutes: requests of waits succeed again"`, lines[1])
+		require.Regexp(t, `level=WARN msg="minutes: polling is failing, and the waits go on" error=.*`+id+`: 502`, lines[0])
+		require.Regexp(t, `level=WARN msg="minutes: polling works again"`, lines[1])
 	})
 }
 
@@ -321,6 +321,7 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 			for _, w := range want {
 				require.Contains(t, lines[i], w)
 			}
+			require.NotRegexp(t, `meeting=|sent=`, lines[i], "those are of uploads")
 		}
 		require.NotContains(t, lines[3], "wait")
 

@@ -152,8 +152,7 @@ func WithObserver(observe func(context.Context, Attempt)) Option {
 //
 //   - at debug level, each attempt of each request;
 //   - at info level, each time a 429 makes the Client pause all API requests;
-//   - at warn level, when the requests of waits begin to fail, with the error, and once when they work
-//     again.
+//   - at warn level, when polling begins to fail, with the error, and once when it works again.
 func WithLogger(l *slog.Logger) Option {
 	return option("WithLogger", l != nil, "must not be nil", func(s *settings) {
 		s.log = l
