@@ -169,6 +169,7 @@ func TestError_ShowsWhatAGatewaySays(t *testing.T) {
 		"list of texts":       `{"errors":["No quota"]}`,
 		"problem":             `{"type":"about:blank","title":"Forbidden","status":403,"detail":"No quota"}`,
 		"problem, only title": `{"type":"about:blank","title":"No quota","status":403}`,
+		"empty message":       `{"message":"","error":"No quota"}`,
 		"beside other types":  `{"message":7,"detail":{"a":1},"errors":[],"error":"No quota"}`,
 	} {
 		t.Run(name, func(t *testing.T) {

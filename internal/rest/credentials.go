@@ -52,12 +52,12 @@ func (l *credentials) authorization(key string) []string {
 }
 
 // KeyError means that there was no API key for an attempt, so that the attempt was not made.
-type KeyError struct{ err error }
+type KeyError struct{ Err error }
 
-func (e *KeyError) Error() string { return "getting the API key: " + e.err.Error() }
+func (e *KeyError) Error() string { return "getting the API key: " + e.Err.Error() }
 
 // Unwrap returns the error of Config.Key.
-func (e *KeyError) Unwrap() error { return e.err }
+func (e *KeyError) Unwrap() error { return e.Err }
 
 // apiKey returns the key of the next attempt, which c.Mask hides from now on. An error is a *KeyError.
 func (c *Client) apiKey(ctx context.Context) (string, error) {
