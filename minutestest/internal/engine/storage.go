@@ -6,8 +6,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"io"
-	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -15,23 +15,33 @@ import (
 	"strings"
 	"time"
 
+	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // The error responses of storage: XML in the form of S3, with codes that the API does not have.
 var (
-	errSignature     = &apiError{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check the URL and the Content-Type.", nil}
-	errURLExpired    = &apiError{http.StatusForbidden, "AccessDenied", "Request has expired", nil}
-	errURLUsed       = &apiError{http.StatusForbidden, "AccessDenied", "The upload URL has been used already", nil}
-	errStorageMethod = &apiError{http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource.", nil}
-	errNoKey         = &apiError{http.StatusNotFound, "NoSuchKey", "The specified key does not exist.", nil}
-	errNoLength      = &apiError{http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header.", nil}
-	errIncomplete    = &apiError{http.StatusBadRequest, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header.", nil}
+	errSignature = storageError(http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated "+
+		"does not match the signature you provided. Check the URL and the Content-Type.")
+	errURLExpired    = storageError(http.StatusForbidden, "AccessDenied", "Request has expired")
+	errURLUsed       = storageError(http.StatusForbidden, "AccessDenied", "The upload URL has been used already")
+	errStorageMethod = storageError(http.StatusMethodNotAllowed, "MethodNotAllowed",
+		"The specified method is not allowed against this resource.")
+	errNoKey    = storageError(http.StatusNotFound, "NoSuchKey", "The specified key does not exist.")
+	errNoLength = storageError(http.StatusLengthRequired, "MissingContentLength",
+		"You must provide the Content-Length HTTP header.")
+	errIncomplete = storageError(http.StatusBadRequest, "IncompleteBody",
+		"You did not provide the number of bytes specified by the Content-Length HTTP header.")
 )
+
+func storageError(status int, code, message string) *apiError {
+	return &apiError{status: status, code: minutes.ErrorCode(code), message: message}
+}
 
 // storage handles a request to storage.
 func (c *call) storage() {
-	c.MeetingID, c.RequestID = storedIn(c.r.URL), c.service.ids.next(requestPrefix)
+	c.MeetingID = storedIn(c.r.URL)
+	c.RequestID = c.service.ids.next(requestPrefix)
 	c.Header.Set("X-Amz-Request-Id", c.RequestID)
 	etag, err := c.put()
 	if err == nil {
@@ -43,7 +53,8 @@ func (c *call) storage() {
 	if err == errStorageMethod {
 		c.Header.Set("Allow", http.MethodPut)
 	}
-	c.Status, c.Code = err.status, string(err.code)
+	c.Status = err.status
+	c.Code = string(err.code)
 	c.send(XML, ErrorXML(c.Code, err.message, c.RequestID))
 }
 
@@ -103,24 +114,35 @@ func (c *call) awaits(audio *world.Audio, seconds int) *apiError {
 
 // receive reads a recording in constant memory, unless the service was asked to keep it.
 func (s *Service) receive(r *http.Request) (audio *world.Audio, seconds int, err error) {
-	kept := int64(wavHead)
-	if s.cfg.KeepAudio {
-		kept = math.MaxInt64
+	d := &digest{hash: sha256.New(), keep: s.cfg.KeepAudio}
+	body := io.TeeReader(r.Body, d)
+	header := readWAVHeader(body)
+	_, err = io.Copy(io.Discard, body)
+	audio = &world.Audio{
+		ContentType: r.Header.Get("Content-Type"),
+		Size:        d.size,
+		SHA256:      hex.EncodeToString(d.hash.Sum(nil)),
+		Bytes:       d.kept,
 	}
-	head, err := io.ReadAll(io.LimitReader(r.Body, kept))
-	hash := sha256.New()
-	_, _ = hash.Write(head)
-	audio = &world.Audio{ContentType: r.Header.Get("Content-Type"), Size: int64(len(head))}
-	if err == nil {
-		var rest int64
-		rest, err = io.Copy(hash, r.Body)
-		audio.Size += rest
+	return audio, header.seconds(d.size), err
+}
+
+// digest is what a Service remembers of a recording that is written to it.
+type digest struct {
+	hash hash.Hash
+	size int64
+
+	// keep makes it keep all bytes.
+	keep bool
+	kept []byte
+}
+
+func (d *digest) Write(p []byte) (int, error) {
+	d.size += int64(len(p))
+	if d.keep {
+		d.kept = append(d.kept, p...)
 	}
-	audio.SHA256 = hex.EncodeToString(hash.Sum(nil))
-	if s.cfg.KeepAudio {
-		audio.Bytes = head
-	}
-	return audio, recordingSeconds(head, audio.Size), err
+	return d.hash.Write(p)
 }
 
 const (
@@ -187,38 +209,61 @@ func unprocessable(a *world.Audio) string {
 	return ""
 }
 
-// wavHead is how much of a recording recordingSeconds is given. A WAV file has its format, and
-// usually a few texts, before its data.
-const wavHead = 64 << 10
+// wavHeader is what a WAV file says of its data. It is zero if the recording is not a WAV file.
+type wavHeader struct {
+	// bytesPerSecond is how many bytes of data a second takes.
+	bytesPerSecond int64
 
-// recordingSeconds is the length of a recording, rounded up, from its first bytes and its size: for
-// a WAV file from its header, for any other estimated (D13).
-func recordingSeconds(head []byte, size int64) int {
-	bytes, rate, ok := wavData(head, size)
-	if !ok {
-		bytes, rate = size, bytesPerSecond
-	}
-	return int((bytes + rate - 1) / rate)
+	// dataAt is where the data begins, in bytes from the file's beginning.
+	dataAt int64
+
+	// dataLength is how many bytes there should be. A writer that streams does not know, and a file that
+	// broke off has less.
+	dataLength int64
 }
 
-// wavData finds the size of the data in a WAV file, and how many bytes a second takes.
-func wavData(head []byte, size int64) (bytes, rate int64, ok bool) {
-	if len(head) < 12 || string(head[:4]) != "RIFF" || string(head[8:12]) != "WAVE" {
-		return 0, 0, false
+// readWAVHeader reads a WAV file up to its data. It reads some of any other recording.
+func readWAVHeader(r io.Reader) wavHeader {
+	var riff [12]byte
+	_, err := io.ReadFull(r, riff[:])
+	if err != nil || string(riff[:4]) != "RIFF" || string(riff[8:]) != "WAVE" {
+		return wavHeader{}
 	}
-	for at := 12; at+8 <= len(head); {
-		name, length := string(head[at:at+4]), int64(binary.LittleEndian.Uint32(head[at+4:]))
-		at += 8
-		switch {
-		case name == "fmt " && at+12 <= len(head):
-			rate = int64(binary.LittleEndian.Uint32(head[at+8:]))
-		case name == "data": // a writer that streams does not know the length, and one that broke off wrote less
-			return min(length, size-int64(at)), rate, rate > 0 && length > 0
+	var h wavHeader
+	h.dataAt = int64(len(riff))
+	for {
+		var chunk [8]byte
+		_, err = io.ReadFull(r, chunk[:])
+		if err != nil {
+			return wavHeader{}
 		}
-		if length > int64(len(head)) {
-			break
+		length := int64(binary.LittleEndian.Uint32(chunk[4:]))
+		h.dataAt += int64(len(chunk))
+		name := string(chunk[:4])
+		if name == "data" {
+			h.dataLength = length
+			return h
 		}
-		at += int(length + length%2)
+		length += length % 2 // chunks are padded
+		content := io.LimitReader(r, length)
+		if name == "fmt " {
+			var format [12]byte
+			_, _ = io.ReadFull(content, format[:]) // if it is too short, there is no data either
+			h.bytesPerSecond = int64(binary.LittleEndian.Uint32(format[8:]))
+		}
+		_, _ = io.Copy(io.Discard, content)
+		h.dataAt += length
 	}
-	return 0, 0, false
+}
+
+// seconds is the length of a recording of this size, rounded up: for a WAV file by its header, for any
+// other estimated (D13).
+func (h wavHeader) seconds(size int64) int {
+	data := min(h.dataLength, size-h.dataAt)
+	rate := h.bytesPerSecond
+	if h.dataLength == 0 || rate == 0 {
+		data = size
+		rate = bytesPerSecond
+	}
+	return int((data + rate - 1) / rate)
 }

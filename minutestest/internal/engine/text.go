@@ -3,11 +3,13 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"html"
+	htmltemplate "html/template"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	texttemplate "text/template"
 	"unicode"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -28,8 +30,10 @@ var speech = []string{
 func (o *organisation) transcript(m *meeting) string {
 	text := strings.TrimSpace(o.service.scripts.of(m).Transcript)
 	if text == "" {
+		speakers := cmp.Or(len(m.ParticipantIDs), 2)
 		for i, words := range speech {
-			text += fmt.Sprintf("spk_%d: %s\n", i%cmp.Or(len(m.ParticipantIDs), 2), strings.ReplaceAll(words, "{title}", oneLine(m.Title)))
+			words = strings.ReplaceAll(words, "{title}", oneLine(m.Title))
+			text += fmt.Sprintf("spk_%d: %s\n", i%speakers, words)
 		}
 	}
 	return o.anonymous(correct(strings.TrimSpace(text), o.Vocabulary))
@@ -51,11 +55,13 @@ func (o *organisation) anonymous(text string) string {
 // correct replaces the variants in text by their terms, as whole words and in any case. If variants
 // overlap, the longest counts.
 func correct(text string, vocabulary []minutes.VocabularyEntry) string {
-	terms, variants := map[string]string{}, []string{}
+	terms := map[string]string{}
+	var variants []string
 	for _, e := range vocabulary {
 		for _, v := range e.Variants {
 			terms[strings.ToLower(v.Text)] = e.Term
-			variants = append(variants, wordEdge(v.Text[0])+regexp.QuoteMeta(v.Text)+wordEdge(v.Text[len(v.Text)-1]))
+			end := len(v.Text) - 1
+			variants = append(variants, wordEdge(v.Text[0])+regexp.QuoteMeta(v.Text)+wordEdge(v.Text[end]))
 		}
 	}
 	if len(variants) == 0 {
@@ -77,92 +83,128 @@ func wordEdge(c byte) string {
 	return ""
 }
 
-// template is how minutes are written in a format.
-type template struct {
-	title, item, heading, none, end string
-	escape                          func(string) string
+// text is what minutes say, in any format.
+type text struct {
+	Title    string
+	Template string
+	Facts    []line
+	Sections []section
 }
 
-var (
-	markdownMinutes = template{"# %s\n\n*%s*\n\n", "- **%s:** %s\n", "\n## %s\n\n", "None.\n", "", oneLine}
-	htmlMinutes     = template{
-		"<article>\n<h1>%s</h1>\n<p><em>%s</em></p>\n<ul>\n", "<li><strong>%s:</strong> %s</li>\n", "</ul>\n<h2>%s</h2>\n<ul>\n", "<li>None.</li>\n",
-		"</ul>\n</article>\n", func(s string) string { return html.EscapeString(oneLine(s)) },
-	}
-)
-
-// section is a part of the minutes. The first one has no heading.
+// section is a part of the minutes.
 type section struct {
-	heading string
-	items   []item
+	Heading string
+	Lines   []line
 }
 
-// item is a line of minutes: a name, and what there is to say about it.
-type item struct{ name, text string }
+// line is a name, and what there is to say about it.
+type line struct {
+	Name string
+	Text string
+}
 
-func (t template) write(title, shape string, sections []section) string {
+var markdownMinutes = texttemplate.Must(texttemplate.New("markdown").Parse(`# {{.Title}}
+
+*{{.Template}}*
+
+{{range .Facts}}- **{{.Name}}:** {{.Text}}
+{{end}}
+{{- range .Sections}}
+## {{.Heading}}
+
+{{range .Lines}}- **{{.Name}}:** {{.Text}}
+{{else}}None.
+{{end}}
+{{- end}}`))
+
+var htmlMinutes = htmltemplate.Must(htmltemplate.New("html").Parse(`<article>
+<h1>{{.Title}}</h1>
+<p><em>{{.Template}}</em></p>
+<ul>
+{{range .Facts}}<li><strong>{{.Name}}:</strong> {{.Text}}</li>
+{{end}}</ul>
+{{range .Sections}}<h2>{{.Heading}}</h2>
+<ul>
+{{range .Lines}}<li><strong>{{.Name}}:</strong> {{.Text}}</li>
+{{else}}<li>None.</li>
+{{end}}</ul>
+{{end}}</article>
+`))
+
+// written fills a template in.
+func written(template interface{ Execute(io.Writer, any) error }, t text) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, t.title, t.escape(title), t.escape(shape))
-	for _, s := range sections {
-		if s.heading != "" {
-			fmt.Fprintf(&b, t.heading, s.heading)
-		}
-		for _, i := range s.items {
-			fmt.Fprintf(&b, t.item, t.escape(i.name), t.escape(i.text))
-		}
-		if s.items == nil {
-			b.WriteString(t.none)
-		}
+	err := template.Execute(&b, t)
+	if err != nil {
+		panic(err) // the templates above fit the type
 	}
-	return b.String() + t.end
+	return b.String()
 }
 
 // minutes writes m's minutes in both formats. Once written, they do not follow a later title (D25).
-func (o *organisation) minutes(m *meeting) (markdown, page string) {
-	shape := m.TemplateID
-	if t := templateOf(&o.Organisation, m.TemplateID); t != nil {
-		shape = t.Name
+func (o *organisation) minutes(m *meeting) (markdown, html string) {
+	sc := o.service.scripts.of(m)
+	t := o.text(m)
+	return cmp.Or(sc.Markdown, written(markdownMinutes, t)), cmp.Or(sc.HTML, written(htmlMinutes, t))
+}
+
+func (o *organisation) text(m *meeting) text {
+	template := m.TemplateID
+	known := templateOf(&o.Organisation, m.TemplateID)
+	if known != nil {
+		template = known.Name
 	}
 	var names []string
 	for _, id := range m.ParticipantIDs {
 		name := "A former member"
-		if p := memberOf(&o.Organisation, id); p != nil {
-			name = p.Name
+		p := memberOf(&o.Organisation, id)
+		if p != nil {
+			name = oneLine(p.Name)
 		}
 		names = append(names, name)
 	}
-	facts := []item{
-		{"Date", m.Date + " " + m.Time},
-		{"Duration", fmt.Sprintf("%d:%02d:%02d", m.seconds/3600, m.seconds/60%60, m.seconds%60)},
-		{"Participants", cmp.Or(strings.Join(names, ", "), "not known")},
+	return text{
+		Title:    oneLine(m.Title),
+		Template: oneLine(template),
+		Facts: []line{
+			{"Date", oneLine(m.Date + " " + m.Time)},
+			{"Duration", fmt.Sprintf("%d:%02d:%02d", m.seconds/3600, m.seconds/60%60, m.seconds%60)},
+			{"Participants", cmp.Or(strings.Join(names, ", "), "not known")},
+		},
+		Sections: sections(m.Transcript, names),
 	}
-	all, sc := append([]section{{"", facts}}, sections(m.Transcript, names)...), o.service.scripts.of(m)
-	return cmp.Or(sc.Markdown, markdownMinutes.write(m.Title, shape, all)), cmp.Or(sc.HTML, htmlMinutes.write(m.Title, shape, all))
 }
 
-var spoken = regexp.MustCompile(`^spk_(\d{1,4}):(.*)`)
+// labelled is a line of a transcript that says who speaks.
+var labelled = regexp.MustCompile(`^spk_(\d{1,4}):(.*)`)
 
-// sections sorts what was said into the sections of the minutes, and names the speakers: labels
-// count the participants.
+// spoken returns who says a line of a transcript, and what. Labels count the participants.
+func spoken(words string, names []string) line {
+	label := labelled.FindStringSubmatch(words)
+	if label == nil {
+		return line{"Somebody", words}
+	}
+	n, _ := strconv.Atoi(label[1])
+	said := oneLine(label[2])
+	if n < len(names) {
+		return line{names[n], said}
+	}
+	return line{fmt.Sprintf("Speaker %d", n+1), said}
+}
+
+// sections sorts what was said into the sections of the minutes, and names the speakers.
 func sections(transcript string, names []string) []section {
-	var summary, decisions, actions []item
-	for line := range strings.Lines(transcript) {
-		who, words := "Somebody", oneLine(line)
-		if label := spoken.FindStringSubmatch(words); label != nil {
-			n, _ := strconv.Atoi(label[1])
-			who, words = fmt.Sprintf("Speaker %d", n+1), label[2]
-			if n < len(names) {
-				who = names[n]
-			}
-		}
+	var summary, decisions, actions []line
+	for words := range strings.Lines(transcript) {
+		said := spoken(oneLine(words), names)
 		switch {
-		case words == "":
-		case strings.Contains(words, "decided"), strings.Contains(words, "agreed"):
-			decisions = append(decisions, item{who, words})
-		case strings.Contains(words, " will "):
-			actions = append(actions, item{who, words})
+		case said.Text == "":
+		case strings.Contains(said.Text, "decided"), strings.Contains(said.Text, "agreed"):
+			decisions = append(decisions, said)
+		case strings.Contains(said.Text, " will "):
+			actions = append(actions, said)
 		default:
-			summary = append(summary, item{who, words})
+			summary = append(summary, said)
 		}
 	}
 	return []section{{"Summary", summary}, {"Decisions", decisions}, {"Actions", actions}}

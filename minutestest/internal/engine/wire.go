@@ -56,9 +56,19 @@ type meetingJSON struct {
 // json returns the current state of m; later changes of m do not show in it.
 func (m *meeting) json() meetingJSON {
 	return meetingJSON{
-		ID: m.ID, Title: m.Title, Date: m.Date, Time: optional(m.Time), Status: m.Status, Visibility: m.Visibility,
-		TemplateID: m.TemplateID, ParticipantIDs: append([]string{}, m.ParticipantIDs...), ProjectID: optional(m.ProjectID), ExternalID: optional(m.ExternalID),
-		DurationSeconds: m.DurationSeconds, CreatedAt: m.CreatedAt.Unix(), UpdatedAt: m.UpdatedAt.Unix(),
+		ID:              m.ID,
+		Title:           m.Title,
+		Date:            m.Date,
+		Time:            optional(m.Time),
+		Status:          m.Status,
+		Visibility:      m.Visibility,
+		TemplateID:      m.TemplateID,
+		ParticipantIDs:  append([]string{}, m.ParticipantIDs...),
+		ProjectID:       optional(m.ProjectID),
+		ExternalID:      optional(m.ExternalID),
+		DurationSeconds: m.DurationSeconds,
+		CreatedAt:       m.CreatedAt.Unix(),
+		UpdatedAt:       m.UpdatedAt.Unix(),
 	}
 }
 
@@ -101,22 +111,37 @@ func ErrorJSON(code minutes.ErrorCode, message, requestID string, details map[st
 
 // ErrorXML is the body of an error response of storage, in the form of S3.
 func ErrorXML(code, message, requestID string) []byte {
-	return fmt.Appendf(nil, "%s<Error><Code>%s</Code><Message>%s</Message><RequestId>%s</RequestId><HostId>minutes-storage</HostId></Error>",
-		xml.Header, html.EscapeString(code), html.EscapeString(message), requestID)
+	const form = "<Error><Code>%s</Code><Message>%s</Message><RequestId>%s</RequestId><HostId>minutes-storage</HostId></Error>"
+	return fmt.Appendf(nil, xml.Header+form, html.EscapeString(code), html.EscapeString(message), requestID)
 }
 
-// statusOf has the status of each code of the API (section 7): those of the errors below, and two that
-// they do not settle.
-var statusOf = map[minutes.ErrorCode]int{minutes.ErrBadRequest: http.StatusBadRequest, minutes.ErrInternal: http.StatusInternalServerError}
-
-// StatusOf returns the status of a code, or 0 if the API has no such code.
-func StatusOf(code minutes.ErrorCode) int { return statusOf[code] }
-
-func newError(status int, code minutes.ErrorCode, message string) *apiError {
-	if statusOf[code] == 0 {
-		statusOf[code] = status
+// StatusOf returns the status of a code (section 7), or 0 if the API has no such code.
+func StatusOf(code minutes.ErrorCode) int {
+	switch code {
+	case minutes.ErrBadRequest, minutes.ErrInvalidRequest, minutes.ErrInvalidLimit, minutes.ErrInvalidCursor,
+		minutes.ErrInvalidDate, minutes.ErrInvalidDateRange, minutes.ErrInvalidTime, minutes.ErrInvalidEmail,
+		minutes.ErrInvalidExternalID, minutes.ErrInvalidSharedWith:
+		return http.StatusBadRequest
+	case minutes.ErrUnauthenticated:
+		return http.StatusUnauthorized
+	case minutes.ErrIPNotAllowed, minutes.ErrOrganisationSuspended, minutes.ErrOrganisationExpired,
+		minutes.ErrAPIAccessDisabled, minutes.ErrPersonalAPIKeysDisabled, minutes.ErrInsufficientScope,
+		minutes.ErrForbidden:
+		return http.StatusForbidden
+	case minutes.ErrNotFound:
+		return http.StatusNotFound
+	case minutes.ErrEmailTaken, minutes.ErrMemberLimitExceeded, minutes.ErrExternalIDTaken,
+		minutes.ErrMinutesNotReady, minutes.ErrTranscriptNotReady, minutes.ErrParticipantsLocked:
+		return http.StatusConflict
+	case minutes.ErrInternal:
+		return http.StatusInternalServerError
 	}
-	return &apiError{status: status, code: code, message: message}
+	return 0
+}
+
+// newError returns an error with the status of its code.
+func newError(code minutes.ErrorCode, message string) *apiError {
+	return &apiError{status: StatusOf(code), code: code, message: message}
 }
 
 // with returns a copy of e with details.
@@ -125,44 +150,57 @@ func (e apiError) with(details map[string]any) *apiError {
 	return &e
 }
 
+// badRequest returns an error whose status is its own.
+func badRequest(status int, message string) *apiError {
+	return &apiError{status: status, code: minutes.ErrBadRequest, message: message}
+}
+
 var (
-	errUnauthenticated  = newError(http.StatusUnauthorized, minutes.ErrUnauthenticated, "The API key is missing, malformed, unknown, expired or revoked.")
-	errIPNotAllowed     = newError(http.StatusForbidden, minutes.ErrIPNotAllowed, "The API key may not be used from this address.")
-	errSuspended        = newError(http.StatusForbidden, minutes.ErrOrganisationSuspended, "The organisation is suspended.")
-	errExpired          = newError(http.StatusForbidden, minutes.ErrOrganisationExpired, "The organisation's access has expired.")
-	errAPIDisabled      = newError(http.StatusForbidden, minutes.ErrAPIAccessDisabled, "The organisation has no API access, or the integration is no longer active.")
-	errPersonalDisabled = newError(http.StatusForbidden, minutes.ErrPersonalAPIKeysDisabled, "The organisation has personal API keys disabled.")
-	errScope            = newError(http.StatusForbidden, minutes.ErrInsufficientScope, "The API key lacks the scope of this operation.")
-	errForbidden        = newError(http.StatusForbidden, minutes.ErrForbidden, "This caller may not change the meeting.")
+	errUnauthenticated = newError(minutes.ErrUnauthenticated,
+		"The API key is missing, malformed, unknown, expired or revoked.")
+	errIPNotAllowed = newError(minutes.ErrIPNotAllowed, "The API key may not be used from this address.")
+	errSuspended    = newError(minutes.ErrOrganisationSuspended, "The organisation is suspended.")
+	errExpired      = newError(minutes.ErrOrganisationExpired, "The organisation's access has expired.")
+	errAPIDisabled  = newError(minutes.ErrAPIAccessDisabled,
+		"The organisation has no API access, or the integration is no longer active.")
+	errPersonalDisabled = newError(minutes.ErrPersonalAPIKeysDisabled,
+		"The organisation has personal API keys disabled.")
+	errScope     = newError(minutes.ErrInsufficientScope, "The API key lacks the scope of this operation.")
+	errForbidden = newError(minutes.ErrForbidden, "This caller may not change the meeting.")
 
-	errNoRoute         = newError(http.StatusNotFound, minutes.ErrNotFound, "There is nothing at this path.")
-	errMeetingNotFound = newError(http.StatusNotFound, minutes.ErrNotFound, "There is no such meeting.")
-	errNoMember        = newError(http.StatusNotFound, minutes.ErrNotFound, "There is no such member.")
-	errNoProject       = newError(http.StatusNotFound, minutes.ErrNotFound, "There is no such project.")
-	errNoTemplate      = newError(http.StatusNotFound, minutes.ErrNotFound, "There is no such template.")
+	errNoRoute         = newError(minutes.ErrNotFound, "There is nothing at this path.")
+	errMeetingNotFound = newError(minutes.ErrNotFound, "There is no such meeting.")
+	errNoMember        = newError(minutes.ErrNotFound, "There is no such member.")
+	errNoProject       = newError(minutes.ErrNotFound, "There is no such project.")
+	errNoTemplate      = newError(minutes.ErrNotFound, "There is no such template.")
 
-	errMethod      = newError(http.StatusMethodNotAllowed, minutes.ErrBadRequest, "This path does not support that method.")
-	errTooLarge    = newError(http.StatusRequestEntityTooLarge, minutes.ErrBadRequest, "The body is longer than 1 MiB.")
-	errCombination = newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "external_id cannot be combined with date_from, date_to or cursor.")
-	errFormat      = newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "format is html or markdown.")
-	errLimit       = newError(http.StatusBadRequest, minutes.ErrInvalidLimit, "limit is a whole number from 1 to 50.")
-	errCursor      = newError(http.StatusBadRequest, minutes.ErrInvalidCursor, "cursor does not come from a previous page of this list.")
-	errQueryDate   = newError(http.StatusBadRequest, minutes.ErrInvalidDate, "date_from and date_to are calendar dates as YYYY-MM-DD.")
-	errDateRange   = newError(http.StatusBadRequest, minutes.ErrInvalidDateRange, "date_from lies after date_to.")
-	errQueryExtID  = newError(http.StatusBadRequest, minutes.ErrInvalidExternalID, "external_id is empty or longer than 128 characters.")
-	errHasAudio    = newError(http.StatusBadRequest, minutes.ErrBadRequest, "The meeting has audio already.")
+	errMethod      = badRequest(http.StatusMethodNotAllowed, "This path does not support that method.")
+	errTooLarge    = badRequest(http.StatusRequestEntityTooLarge, "The body is longer than 1 MiB.")
+	errCombination = newError(minutes.ErrInvalidRequest,
+		"external_id cannot be combined with date_from, date_to or cursor.")
+	errFormat     = newError(minutes.ErrInvalidRequest, "format is html or markdown.")
+	errLimit      = newError(minutes.ErrInvalidLimit, "limit is a whole number from 1 to 50.")
+	errCursor     = newError(minutes.ErrInvalidCursor, "cursor does not come from a previous page of this list.")
+	errQueryDate  = newError(minutes.ErrInvalidDate, "date_from and date_to are calendar dates as YYYY-MM-DD.")
+	errDateRange  = newError(minutes.ErrInvalidDateRange, "date_from lies after date_to.")
+	errQueryExtID = newError(minutes.ErrInvalidExternalID, "external_id is empty or longer than 128 characters.")
+	errHasAudio   = newError(minutes.ErrBadRequest, "The meeting has audio already.")
 
-	errBody       = newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "The body is not a JSON object in UTF-8.").with(map[string]any{"fields": []string{}})
-	errDate       = newError(http.StatusBadRequest, minutes.ErrInvalidDate, "date is not a calendar date as YYYY-MM-DD.")
-	errTime       = newError(http.StatusBadRequest, minutes.ErrInvalidTime, "time is not a time of day as HH:MM.")
-	errEmail      = newError(http.StatusBadRequest, minutes.ErrInvalidEmail, "email is not a valid address.")
-	errSharedWith = newError(http.StatusBadRequest, minutes.ErrInvalidSharedWith, "shared_with names ids that are no members with an account.")
-	errExtID      = newError(http.StatusBadRequest, minutes.ErrInvalidExternalID, "external_id is empty or longer than 128 characters.")
+	errBody = newError(minutes.ErrInvalidRequest,
+		"The body is not a JSON object in UTF-8.").with(map[string]any{"fields": []string{}})
+	errDate       = newError(minutes.ErrInvalidDate, "date is not a calendar date as YYYY-MM-DD.")
+	errTime       = newError(minutes.ErrInvalidTime, "time is not a time of day as HH:MM.")
+	errEmail      = newError(minutes.ErrInvalidEmail, "email is not a valid address.")
+	errSharedWith = newError(minutes.ErrInvalidSharedWith,
+		"shared_with names ids that are no members with an account.")
+	errExtID = newError(minutes.ErrInvalidExternalID, "external_id is empty or longer than 128 characters.")
 
-	errEmailTaken         = newError(http.StatusConflict, minutes.ErrEmailTaken, "Another member has this address.")
-	errMemberLimit        = newError(http.StatusConflict, minutes.ErrMemberLimitExceeded, "The organisation holds as many members as it may.")
-	errExternalIDTaken    = newError(http.StatusConflict, minutes.ErrExternalIDTaken, "Another meeting carries this external_id.")
-	errMinutesNotReady    = newError(http.StatusConflict, minutes.ErrMinutesNotReady, "There are no minutes yet.")
-	errTranscriptNotReady = newError(http.StatusConflict, minutes.ErrTranscriptNotReady, "There is no transcript yet.")
-	errParticipantsLocked = newError(http.StatusConflict, minutes.ErrParticipantsLocked, "The meeting has audio, so its participants are locked.")
+	errEmailTaken  = newError(minutes.ErrEmailTaken, "Another member has this address.")
+	errMemberLimit = newError(minutes.ErrMemberLimitExceeded,
+		"The organisation holds as many members as it may.")
+	errExternalIDTaken    = newError(minutes.ErrExternalIDTaken, "Another meeting carries this external_id.")
+	errMinutesNotReady    = newError(minutes.ErrMinutesNotReady, "There are no minutes yet.")
+	errTranscriptNotReady = newError(minutes.ErrTranscriptNotReady, "There is no transcript yet.")
+	errParticipantsLocked = newError(minutes.ErrParticipantsLocked,
+		"The meeting has audio, so its participants are locked.")
 )
