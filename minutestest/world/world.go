@@ -11,12 +11,34 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/mistake"
 )
 
-// World is what a fake begins with: organisations with their people, keys and settings. In Go as in
-// JSON, required are only ids, a key's secret and owner, a meeting's title, and the terms and variants of
-// a vocabulary.
+// World is what a fake begins with: organisations with their people, keys and settings. Its methods and
+// those of [Organisation] find things by their ids.
+//
+// In Go as in JSON, required are only ids, a key's secret and owner, a meeting's title, and the terms and
+// variants of a vocabulary:
+//
+//	{"stages": {"prepare": "20ms", "transcribe": "50ms", "write": "50ms"},
+//	 "page_sizes": [10, 0],
+//	 "organisations": [{
+//	   "id": "org_acme", "name": "Acme",
+//	   "credits": 100, "transcribe_seconds": 36000, "next_reset_at": "2026-12-01",
+//	   "max_members": 1000, "max_terms": 500,
+//	   "suspended": false, "expired": false, "api_disabled": false, "personal_keys_disabled": false,
+//	   "members": [{"id": "emp_ada", "name": "Ada Lovelace", "email": "ada@acme.example", "role": "Engineer",
+//	     "description": "", "status": "active", "admin": true}],
+//	   "integrations": [{"id": "int_ci", "name": "CI", "default_visibility": "organisation", "inactive": false}],
+//	   "projects": [{"id": "prj_apollo", "name": "Apollo", "archived": false}],
+//	   "templates": [{"id": "tpl_standard", "name": "Standard minutes", "source": "service", "description": "",
+//	     "is_default": true, "version": 1}],
+//	   "vocabulary": [{"term": "Kubernetes", "variants": [{"text": "cooper netties", "source": "auto"}]}],
+//	   "keys": [{"secret": "key_ci", "integration_id": "int_ci", "scopes": ["meetings:read"],
+//	     "ip_allowlist": ["10.0.0.0/8"], "expires_at": 1, "revoked": false}],
+//	   "meetings": [{"title": "Weekly", "creator_id": "emp_ada", "status": "created", "count": 3}]}]}
 type World struct {
 	// Stages are those of every meeting that has no [Script] with others.
-	Stages        Stages         `json:"stages,omitzero"`
+	Stages Stages `json:"stages,omitzero"`
+
+	// Organisations are one or more.
 	Organisations []Organisation `json:"organisations"`
 
 	// PageSizes makes list pages of meetings short or empty, as the API permits. The first page of a list
@@ -39,16 +61,24 @@ type Organisation struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
 
-	Credits           *int   `json:"credits,omitempty"`            // left this period; nil: 1,000
-	TranscribeSeconds *int   `json:"transcribe_seconds,omitempty"` // left this period; nil: 360,000
-	NextResetAt       string `json:"next_reset_at,omitempty"`      // day of the top-up at 00:00 UTC, as YYYY-MM-DD; "": none
-	MaxMembers        *int   `json:"max_members,omitempty"`        // nil: 1,000
-	MaxTerms          *int   `json:"max_terms,omitempty"`          // nil: 500
+	// Credits and TranscribeSeconds are what is left this period; nil: 1,000 and 360,000.
+	Credits           *int `json:"credits,omitempty"`
+	TranscribeSeconds *int `json:"transcribe_seconds,omitempty"`
 
-	Suspended            bool `json:"suspended,omitempty"`              // requests with any key get ORGANISATION_SUSPENDED
-	Expired              bool `json:"expired,omitempty"`                // requests with any key get ORGANISATION_EXPIRED
-	APIDisabled          bool `json:"api_disabled,omitempty"`           // requests with any key get API_ACCESS_DISABLED
-	PersonalKeysDisabled bool `json:"personal_keys_disabled,omitempty"` // requests with personal keys get PERSONAL_API_KEYS_DISABLED
+	// NextResetAt is the day of the top-up at 00:00 UTC, as YYYY-MM-DD; "": none.
+	NextResetAt string `json:"next_reset_at,omitempty"`
+
+	MaxMembers *int `json:"max_members,omitempty"` // nil: 1,000
+	MaxTerms   *int `json:"max_terms,omitempty"`   // nil: 500
+
+	// Suspended, Expired and APIDisabled reject requests with any key, with ORGANISATION_SUSPENDED,
+	// ORGANISATION_EXPIRED and API_ACCESS_DISABLED.
+	Suspended   bool `json:"suspended,omitempty"`
+	Expired     bool `json:"expired,omitempty"`
+	APIDisabled bool `json:"api_disabled,omitempty"`
+
+	// PersonalKeysDisabled rejects requests with personal keys, with PERSONAL_API_KEYS_DISABLED.
+	PersonalKeysDisabled bool `json:"personal_keys_disabled,omitempty"`
 
 	Members      []Member                  `json:"members,omitempty"`
 	Integrations []Integration             `json:"integrations,omitempty"`
@@ -73,12 +103,17 @@ type Member struct {
 	Admin       bool                 `json:"admin,omitempty"`  // may change and delete every visible meeting
 }
 
-// Integration is a program with access to the service. It is no member, so no list shows it.
+// Integration is a program to which an administrator has given access. It is not a member, so no list
+// shows it.
 type Integration struct {
-	ID                string             `json:"id"`
-	Name              string             `json:"name,omitempty"`
-	DefaultVisibility minutes.Visibility `json:"default_visibility,omitempty"` // "": organisation
-	Inactive          bool               `json:"inactive,omitempty"`           // requests with its keys get API_ACCESS_DISABLED
+	ID   string `json:"id"`
+	Name string `json:"name,omitempty"`
+
+	// DefaultVisibility is that of its meetings; "": organisation.
+	DefaultVisibility minutes.Visibility `json:"default_visibility,omitempty"`
+
+	// Inactive rejects requests with its keys, with API_ACCESS_DISABLED.
+	Inactive bool `json:"inactive,omitempty"`
 }
 
 // Project groups meetings. Lists omit an archived project, and no meeting can be added to it.
@@ -101,29 +136,48 @@ type Template struct {
 
 // Key is an API key, which belongs either to a member (a personal key) or to an integration.
 type Key struct {
-	Secret        string           `json:"secret"`                   // the key itself, as a client sends it
-	MemberID      string           `json:"member_id,omitempty"`      // the owner of a personal key; otherwise empty
-	IntegrationID string           `json:"integration_id,omitempty"` // the owner of an integration's key; otherwise empty
-	Scopes        []minutes.Scope  `json:"scopes,omitzero"`          // nil: all of them; empty but not nil: none
-	IPAllowlist   []string         `json:"ip_allowlist,omitempty"`   // addresses and CIDR blocks; empty: from anywhere
-	ExpiresAt     minutes.UnixTime `json:"expires_at,omitempty"`     // 0: never
-	Revoked       bool             `json:"revoked,omitempty"`        // requests get UNAUTHENTICATED, as with an expired key
+	// Secret is the key itself, as a client sends it.
+	Secret string `json:"secret"`
+
+	// MemberID or IntegrationID is the owner. Set one of them.
+	MemberID      string `json:"member_id,omitempty"`
+	IntegrationID string `json:"integration_id,omitempty"`
+
+	// Scopes are what it may do; nil: everything, and empty but not nil: nothing.
+	Scopes []minutes.Scope `json:"scopes,omitzero"`
+
+	// IPAllowlist has addresses and CIDR blocks; empty: it may be used from anywhere.
+	IPAllowlist []string `json:"ip_allowlist,omitempty"`
+
+	// ExpiresAt is when requests with it begin to get UNAUTHENTICATED; 0: never.
+	ExpiresAt minutes.UnixTime `json:"expires_at,omitempty"`
+
+	// Revoked rejects requests with it, with UNAUTHENTICATED.
+	Revoked bool `json:"revoked,omitempty"`
 }
 
 // MeetingSpec describes a meeting that a fake begins with or is given later, or many alike. Unless its
 // status is created, the meeting has a recording of one second. It continues from its status by itself,
 // and the steps before that cost no quota.
 type MeetingSpec struct {
-	Title          string             `json:"title"`
-	Date           string             `json:"date,omitempty"`        // "": 2026-01-01
-	ExternalID     string             `json:"external_id,omitempty"` // if Count is more than one, "-1", "-2" and so on are added
-	Status         minutes.Status     `json:"status,omitempty"`      // "": minutes_ready
-	CreatorID      string             `json:"creator_id,omitempty"`  // a member or integration; "": the first integration, or member
-	Visibility     minutes.Visibility `json:"visibility,omitempty"`  // "": the creator's default, as in a create
-	ParticipantIDs []string           `json:"participant_ids,omitempty"`
-	SharedWith     []string           `json:"shared_with,omitempty"` // ignored unless Visibility is shared
-	ProjectID      string             `json:"project_id,omitempty"`
-	Count          int                `json:"count,omitempty"` // how many; 0: one
+	Title string `json:"title"`
+	Date  string `json:"date,omitempty"` // "": 2026-01-01
+
+	// ExternalID gets "-1", "-2" and so on if Count is more than one.
+	ExternalID string `json:"external_id,omitempty"`
+
+	Status minutes.Status `json:"status,omitempty"` // "": minutes_ready
+
+	// CreatorID is a member or integration; "": the first integration or, without one, the first member.
+	CreatorID string `json:"creator_id,omitempty"`
+
+	// Visibility is the creator's default if it is "", as in a create.
+	Visibility minutes.Visibility `json:"visibility,omitempty"`
+
+	ParticipantIDs []string `json:"participant_ids,omitempty"`
+	SharedWith     []string `json:"shared_with,omitempty"` // ignored unless Visibility is shared
+	ProjectID      string   `json:"project_id,omitempty"`
+	Count          int      `json:"count,omitempty"` // how many; 0: one
 }
 
 // Organisation returns a pointer to the organisation with this id, so that you can change it. Like the
@@ -178,7 +232,7 @@ func find[T any](list []T, kind, name string, nameOf func(*T) string) *T {
 // that no script sets has its default, which is minutes of a short conversation, after the World's
 // stages. As JSON, durations are strings such as "20ms" or "1h30m".
 type Script struct {
-	// Which meetings: set at most one of the three.
+	// MeetingID, ExternalID or Title says which meetings. Set at most one of them.
 	MeetingID  string `json:"meeting_id,omitempty"`
 	ExternalID string `json:"external_id,omitempty"`
 	Title      string `json:"title,omitempty"`
@@ -186,21 +240,28 @@ type Script struct {
 	// Outcome is the status in which the meeting ends: one of the four failure statuses, or
 	// minutes_ready. Too little quota or an unusable recording can still make it fail earlier.
 	Outcome minutes.Status `json:"outcome,omitempty"`
+
 	// Transcript is the spoken text, with a turn such as "spk_0: Good morning." on each line.
 	Transcript string `json:"transcript,omitempty"`
+
 	// Markdown and HTML are the minutes. An empty one is written from the transcript.
 	Markdown string `json:"markdown,omitempty"`
 	HTML     string `json:"html,omitempty"`
+
 	// Duration is the recording's length, whatever its bytes say. Set it before the audio arrives.
 	Duration time.Duration `json:"-"` // "duration"
+
 	// Stages are how long the meeting stays in each status; nil: as long as in the World.
 	Stages *Stages `json:"stages,omitempty"`
+
 	// Hold stops the meeting in this status until it is released or advanced. The status is
 	// audio_uploaded, transcribing, transcribed or generating_minutes.
 	Hold minutes.Status `json:"hold,omitempty"`
+
 	// ListedAfter is how long after its creation no list or search by external id contains the meeting,
 	// although a GET finds it, as in a service whose index is late.
 	ListedAfter time.Duration `json:"-"` // "listed_after"
+
 	// ClockSkew is how far the clocks of the service's machines differ. Two machines take turns at
 	// writing the meeting, and the clock of the second is this much slow: updated_at is too low with
 	// every second status, such as audio_uploaded and minutes_ready, and so lower than in the status
@@ -232,7 +293,7 @@ type Meeting struct {
 	Held            bool               `json:"held,omitempty"`   // in Status, by a script
 	DurationSeconds *int               `json:"duration_seconds,omitempty"`
 	CreatedAt       time.Time          `json:"created_at"`
-	UpdatedAt       time.Time          `json:"updated_at"`
+	UpdatedAt       time.Time          `json:"updated_at"` // as the API shows it, so subject to ClockSkew
 
 	History    []Transition `json:"history"`              // from created on
 	Audio      *Audio       `json:"audio,omitempty"`      // nil: it has not arrived

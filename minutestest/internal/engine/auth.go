@@ -13,26 +13,31 @@ import (
 
 // authenticate finds the caller and its organisation, and returns the errors that the key decides
 // alone, in the order of D6 and D18.
-func (c *call) authenticate() *apiError {
-	secret := KeyOf(c.r)
-	c.service.mu.Lock()
-	defer c.service.mu.Unlock()
-	for _, o := range c.service.orgs {
-		if k := keyOf(&o.Organisation, secret); k != nil {
-			c.org = o
-			return c.identify(o, k)
+func (r *request) authenticate() *apiError {
+	secret := KeyOf(r.http)
+	r.service.mu.Lock()
+	defer r.service.mu.Unlock()
+	for _, o := range r.service.orgs {
+		k := keyOf(&o.Organisation, secret)
+		if k != nil {
+			r.org = o
+			return r.identify(o, k)
 		}
 	}
 	return errUnauthenticated
 }
 
-func (c *call) identify(o *organisation, k *world.Key) *apiError {
-	m, in := memberOf(&o.Organisation, k.MemberID), integrationOf(&o.Organisation, k.IntegrationID)
-	c.key, c.member, c.Caller = k, m, cmp.Or(k.MemberID, k.IntegrationID)
+func (r *request) identify(o *organisation, k *world.Key) *apiError {
+	m := memberOf(&o.Organisation, k.MemberID)
+	in := integrationOf(&o.Organisation, k.IntegrationID)
+	r.key = k
+	r.member = m
+	r.Caller = cmp.Or(k.MemberID, k.IntegrationID)
+	expired := k.ExpiresAt != 0 && !r.now.Before(k.ExpiresAt.Time())
 	switch {
-	case k.Revoked, k.ExpiresAt != 0 && !c.now.Before(k.ExpiresAt.Time()), m != nil && m.Status != minutes.MemberStatusActive:
+	case k.Revoked, expired, m != nil && m.Status != minutes.MemberStatusActive:
 		return errUnauthenticated
-	case len(k.IPAllowlist) > 0 && !permits(k, c.r.RemoteAddr):
+	case len(k.IPAllowlist) > 0 && !permits(k, r.http.RemoteAddr):
 		return errIPNotAllowed
 	case o.Suspended:
 		return errSuspended

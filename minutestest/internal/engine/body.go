@@ -12,18 +12,26 @@ import (
 // form is the JSON object in a request's body, with the faults found in it. A field that is null is
 // absent, and unknown fields are ignored (D5).
 type form struct {
-	unreadable *apiError // the body is not a JSON object
-	fields     map[string]json.RawMessage
-	bad        []string  // names of the fields at fault, each once
-	broken     bool      // the fault is INVALID_REQUEST, which wins over the specific codes (D25)
-	first      *apiError // the first specific fault
+	// unreadable is the error of a body that is not a JSON object.
+	unreadable *apiError
+
+	fields map[string]json.RawMessage
+
+	// bad has the names of the fields at fault, each once.
+	bad []string
+
+	// broken is whether the fault is INVALID_REQUEST, which wins over the specific codes (D25).
+	broken bool
+
+	// first is the first specific fault.
+	first *apiError
 }
 
 // readForm reads the request's body. The caller holds no lock.
-func (c *call) readForm() *form {
-	text, err := io.ReadAll(io.LimitReader(c.r.Body, MaxBodyBytes+1))
+func (r *request) readForm() *form {
+	text, err := io.ReadAll(io.LimitReader(r.http.Body, MaxBodyBytes+1))
 	f := &form{}
-	if len(text) > MaxBodyBytes || c.r.ContentLength > MaxBodyBytes {
+	if len(text) > MaxBodyBytes || r.http.ContentLength > MaxBodyBytes {
 		f.unreadable = errTooLarge
 	} else if err != nil || !utf8.Valid(text) || json.Unmarshal(text, &f.fields) != nil || f.fields == nil {
 		f.unreadable = errBody
@@ -60,10 +68,12 @@ func (f *form) err() *apiError {
 
 // read reads a field, and reports whether it is there. One of the wrong type is a fault.
 func read[T any](f *form, name string) (value T, found bool) {
-	var p *T // stays nil for null
-	if raw, ok := f.fields[name]; !ok {
+	raw, ok := f.fields[name]
+	if !ok {
 		return value, false
-	} else if json.Unmarshal(raw, &p) != nil {
+	}
+	var p *T // stays nil for null
+	if json.Unmarshal(raw, &p) != nil {
 		f.fault(name, nil)
 		return value, false
 	}
@@ -95,7 +105,8 @@ func (f *form) list(name string) (list []string, found bool) {
 		f.fault(name, nil)
 		return nil, found
 	}
-	list, seen := []string{}, map[string]bool{}
+	list = []string{}
+	seen := map[string]bool{}
 	for _, s := range items {
 		if !seen[*s] {
 			seen[*s] = true

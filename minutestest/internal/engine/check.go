@@ -153,7 +153,7 @@ func (c *checker) vocabulary(at string, o *world.Organisation) {
 		c.unique(path+".term", "term of "+o.ID, strings.TrimSpace(e.Term))
 		each(path+".variants", e.Variants, func(path string, v *minutes.VocabularyVariant) {
 			c.required(path+".text", v.Text)
-			oneOf(c, path+".source", v.Source, "auto", "manual")
+			oneOf(c, path+".source", v.Source, minutes.VariantSourceAuto, minutes.VariantSourceManual)
 		})
 	})
 	most := *orDefault(o.MaxTerms, defaultMaxTerms)

@@ -20,11 +20,20 @@ type Response struct {
 	Header http.Header
 	Body   []byte
 
-	Code      string // of an error response
-	RequestID string // of an error response of the API, or of any of storage
-	Caller    string // id of the member or integration behind the key
-	MeetingID string // the meeting in the path, or the one created or returned by a create
-	Bytes     int64  // of the recording that arrived
+	// Code is that of an error response.
+	Code string
+
+	// RequestID is that of an error response of the API, or of any response of storage.
+	RequestID string
+
+	// Caller is the id of the member or integration behind the key.
+	Caller string
+
+	// MeetingID is the meeting in the path, or the one created or returned by a create.
+	MeetingID string
+
+	// Bytes is how much of a recording arrived.
+	Bytes int64
 
 	// MeetingStatus is the meeting's status as this request found it: the one that a GET showed, or
 	// the one before an upload URL was requested. It is set if the caller was allowed to see the
@@ -32,71 +41,83 @@ type Response struct {
 	MeetingStatus minutes.Status
 }
 
-// call is one request to the API while the engine handles it.
-type call struct {
+// request is one request to the API or to storage while the engine handles it.
+type request struct {
 	service *Service
-	r       *http.Request
+	http    *http.Request
 	now     time.Time
-	org     *organisation
-	key     *world.Key
-	member  *world.Member // whose key it is; nil: an integration's
-	form    *form         // the body, if the operation has one
+
+	// org and key are the caller's. member is whose key it is; nil: it is an integration's.
+	org    *organisation
+	key    *world.Key
+	member *world.Member
+
+	// form is the body, if the operation has one.
+	form *form
+
 	Response
 }
 
 // Serve handles one request to the API or to storage.
-func (s *Service) Serve(r *http.Request) Response {
-	c := &call{service: s, r: r, now: s.Now(), Response: Response{Header: http.Header{}}}
-	if isStorage(r.URL) {
-		c.storage()
-	} else if success, err := c.result(); err != nil {
-		c.Status, c.Code, c.RequestID = err.status, string(err.code), s.ids.next(requestPrefix)
-		c.send(JSON, ErrorJSON(err.code, err.message, c.RequestID, err.details))
-	} else if success != nil {
-		c.send(JSON, encode(success))
+func (s *Service) Serve(sent *http.Request) Response {
+	r := &request{service: s, http: sent, now: s.Now(), Response: Response{Header: http.Header{}}}
+	if isStorage(sent.URL) {
+		r.storage()
+		return r.Response
 	}
-	return c.Response
+	success, err := r.result()
+	switch {
+	case err != nil:
+		r.Status = err.status
+		r.Code = string(err.code)
+		r.RequestID = s.ids.next(requestPrefix)
+		r.send(JSON, ErrorJSON(err.code, err.message, r.RequestID, err.details))
+	case success != nil:
+		r.send(JSON, encode(success))
+	}
+	return r.Response
 }
 
 // send sets the body, of which HEAD gets the length alone (D21).
-func (c *call) send(contentType string, body []byte) {
-	c.Header.Set("Content-Type", contentType)
-	c.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	if c.r.Method != http.MethodHead {
-		c.Body = body
+func (r *request) send(contentType string, body []byte) {
+	r.Header.Set("Content-Type", contentType)
+	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	if r.http.Method != http.MethodHead {
+		r.Body = body
 	}
 }
 
 // result checks in the order of D6, D18 and D25: the key first, then the path, then everything that
 // the operation checks itself.
-func (c *call) result() (any, *apiError) {
-	found, id, allow := lookUp(c.r)
-	c.MeetingID = id
-	if err := c.authenticate(); err != nil {
+func (r *request) result() (any, *apiError) {
+	found, id, allow := lookUp(r.http)
+	r.MeetingID = id
+	if err := r.authenticate(); err != nil {
 		return nil, err
 	}
 	switch {
 	case found == nil && allow == nil:
 		return nil, errNoRoute
 	case found == nil:
-		c.Header.Set("Allow", strings.Join(allow, ", "))
+		r.Header.Set("Allow", strings.Join(allow, ", "))
 		return nil, errMethod
-	case c.key.Scopes != nil && !slices.Contains(c.key.Scopes, minutes.Scope(found.Scope)):
+	case r.key.Scopes != nil && !slices.Contains(r.key.Scopes, minutes.Scope(found.Scope)):
 		return nil, errScope
 	}
 	if found.Method != http.MethodGet && found.Method != http.MethodDelete {
-		c.form = c.readForm()
+		r.form = r.readForm()
 	}
-	c.Status = found.Success
-	c.now = c.service.lock() // reading the body may have taken a while
-	defer c.service.mu.Unlock()
-	return handlers[minutes.Operation(found.Operation)](c)
+	r.Status = found.Success
+	r.now = r.service.lock() // reading the body may have taken a while
+	defer r.service.mu.Unlock()
+	return handlers[minutes.Operation(found.Operation)](r)
 }
 
 // lookUp returns the route of a request, and the meeting in its path. If there is none, allow has
 // the methods of its path, if it exists.
 func lookUp(r *http.Request) (found *route.Route, meetingID string, allow []string) {
-	method, path := r.Method, r.URL.EscapedPath()
+	method := r.Method
+	path := r.URL.EscapedPath()
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}

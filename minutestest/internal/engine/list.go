@@ -10,28 +10,33 @@ import (
 
 // listing says which meetings a list request asks for.
 type listing struct {
-	limit    int
-	from, to string // dates, or ""
+	limit int
+
+	// from and to are dates, or "".
+	from string
+	to   string
+
 	position position
 }
 
-func (c *call) listMeetings() (any, *apiError) {
-	q := c.r.URL.Query()
-	l, err := c.listing(q)
+func (r *request) listMeetings() (any, *apiError) {
+	q := r.http.URL.Query()
+	l, err := r.listing(q)
 	if err != nil {
 		return nil, err
 	}
 	if q.Has("external_id") {
-		return c.findMeeting(q.Get("external_id"))
+		return r.findMeeting(q.Get("external_id"))
 	}
 	size := l.limit
-	if sizes := c.service.pageSizes; len(sizes) > 0 {
+	sizes := r.service.pageSizes
+	if len(sizes) > 0 {
 		size = min(size, sizes[l.position.page%uint64(len(sizes))])
 	}
-	return c.page(l, size), nil
+	return r.page(l, size), nil
 }
 
-func (c *call) listing(q url.Values) (l listing, err *apiError) {
+func (r *request) listing(q url.Values) (l listing, err *apiError) {
 	cursor := q.Get("cursor") // empty is as if absent (D19)
 	if q.Has("external_id") && (cursor != "" || q.Has("date_from") || q.Has("date_to")) {
 		return l, errCombination
@@ -39,11 +44,13 @@ func (c *call) listing(q url.Values) (l listing, err *apiError) {
 	l.limit = defaultLimit
 	if q.Has("limit") {
 		n, err := strconv.ParseUint(q.Get("limit"), 10, 32) // no sign, and no underscore
-		if l.limit = int(n); err != nil || n < 1 || n > maxLimit {
+		if err != nil || n < 1 || n > maxLimit {
 			return l, errLimit
 		}
+		l.limit = int(n)
 	}
-	l.from, l.to = q.Get("date_from"), q.Get("date_to")
+	l.from = q.Get("date_from")
+	l.to = q.Get("date_to")
 	if q.Has("date_from") && !validDate(l.from) || q.Has("date_to") && !validDate(l.to) {
 		return l, errQueryDate
 	}
@@ -52,7 +59,8 @@ func (c *call) listing(q url.Values) (l listing, err *apiError) {
 	}
 	if cursor != "" {
 		var ok bool
-		if l.position, ok = c.service.ids.position(c.org.ID, l.from, l.to, cursor); !ok {
+		l.position, ok = r.service.ids.position(r.org.ID, l.from, l.to, cursor)
+		if !ok {
 			return l, errCursor
 		}
 	}
@@ -61,8 +69,9 @@ func (c *call) listing(q url.Values) (l listing, err *apiError) {
 
 // page returns one page of size meetings, newest first. A list shows the meetings that existed when
 // it began.
-func (c *call) page(l listing, size int) pageJSON {
-	o, at := c.org, l.position
+func (r *request) page(l listing, size int) pageJSON {
+	o := r.org
+	at := l.position
 	if at.before == 0 {
 		at.before = o.lastSeq + 1
 	}
@@ -70,12 +79,12 @@ func (c *call) page(l listing, size int) pageJSON {
 	older, _ := o.before(at.before)
 	for i := older - 1; i >= 0; i-- {
 		m := o.meetings[i]
-		if m.Date < l.from || l.to != "" && m.Date > l.to || !c.lists(m) {
+		if m.Date < l.from || l.to != "" && m.Date > l.to || !r.lists(m) {
 			continue
 		}
 		if len(page.Meetings) == size { // there is another page
 			at.page++
-			page.NextCursor = c.service.ids.cursor(o.ID, l.from, l.to, at)
+			page.NextCursor = r.service.ids.cursor(o.ID, l.from, l.to, at)
 			break
 		}
 		page.Meetings = append(page.Meetings, m.json())
@@ -86,20 +95,20 @@ func (c *call) page(l listing, size int) pageJSON {
 
 // lists reports whether the caller's lists contain m: if it may see it, and no script keeps it from
 // them yet.
-func (c *call) lists(m *meeting) bool {
-	if !m.visibleTo(c.Caller) {
+func (r *request) lists(m *meeting) bool {
+	if !m.visibleTo(r.Caller) {
 		return false
 	}
-	late := c.service.scripts.of(m).ListedAfter
-	return late == 0 || !c.now.Before(m.CreatedAt.Add(late))
+	late := r.service.scripts.of(m).ListedAfter
+	return late == 0 || !r.now.Before(m.CreatedAt.Add(late))
 }
 
-func (c *call) findMeeting(externalID string) (any, *apiError) {
+func (r *request) findMeeting(externalID string) (any, *apiError) {
 	if externalID == "" || longer(externalID, maxExternalID) {
 		return nil, errQueryExtID
 	}
 	page := pageJSON{Meetings: []meetingJSON{}}
-	if m := c.org.byExternal[externalID]; m != nil && c.lists(m) {
+	if m := r.org.byExternal[externalID]; m != nil && r.lists(m) {
 		page.Meetings = append(page.Meetings, m.json())
 	}
 	return page, nil
@@ -109,7 +118,9 @@ func (c *call) findMeeting(externalID string) (any, *apiError) {
 // Meetings created or deleted meanwhile do not change it.
 type position struct {
 	before uint64
-	page   uint64 // counts the pages of the list, so that each has its own cursor
+
+	// page counts the pages of the list, so that each has its own cursor.
+	page uint64
 }
 
 // cursor writes a position as an opaque string, bound to the organisation and the filters, but not

@@ -12,12 +12,14 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// arrive gives m its recording, which lasts so many seconds unless a script says otherwise.
+// arrive gives m its recording, which lasts this many seconds unless a script says otherwise.
 func (o *organisation) arrive(m *meeting, audio *world.Audio, seconds int) {
-	m.Audio, m.seconds = audio, seconds
+	m.Audio = audio
+	m.seconds = seconds
 	if unprocessable(audio) == "" {
-		if d := o.service.scripts.of(m).Duration; d > 0 {
-			m.seconds = int(math.Ceil(d.Seconds()))
+		scripted := o.service.scripts.of(m).Duration
+		if scripted > 0 {
+			m.seconds = int(math.Ceil(scripted.Seconds()))
 		}
 		m.blocked = !o.reserve(m)
 	}
@@ -52,10 +54,13 @@ func (o *organisation) plan(m *meeting, earliest time.Time) {
 	case minutes.StatusGeneratingMinutes:
 		stage = stages.Write
 	}
-	if speed := o.service.cfg.Speed; speed > 0 {
+	speed := o.service.cfg.Speed
+	if speed > 0 {
 		stage = time.Duration(float64(stage) / speed)
 	}
-	if m.due = m.History[len(m.History)-1].At.Add(stage); m.due.Before(earliest) {
+	entered := m.History[len(m.History)-1].At
+	m.due = entered.Add(stage)
+	if m.due.Before(earliest) {
 		m.due = earliest
 	}
 	i, _ := slices.BinarySearchFunc(o.running, m, endsFirst)
@@ -68,15 +73,20 @@ func endsFirst(a, b *meeting) int {
 }
 
 func (o *organisation) unschedule(m *meeting) {
-	if i, running := slices.BinarySearchFunc(o.running, m, endsFirst); running {
+	i, running := slices.BinarySearchFunc(o.running, m, endsFirst)
+	if running {
 		o.running = slices.Delete(o.running, i, i+1)
 	}
 }
 
-// step ends m's present status. This is the whole of section 3 of the API reference, with the
-// source statuses of D12.
-func (o *organisation) step(m *meeting, at time.Time) {
-	outcome := o.service.scripts.of(m).Outcome
+// proceed ends m's present status as its script says.
+func (o *organisation) proceed(m *meeting, at time.Time) {
+	o.step(m, at, o.service.scripts.of(m).Outcome, false)
+}
+
+// step ends m's present status on the way to an outcome, which may be "". It can be free of charge. This
+// is the whole of section 3 of the API reference, with the source statuses of D12.
+func (o *organisation) step(m *meeting, at time.Time, outcome minutes.Status, free bool) {
 	next := minutes.StatusTranscribed
 	switch m.Status {
 	case minutes.StatusAudioUploaded:
@@ -87,13 +97,17 @@ func (o *organisation) step(m *meeting, at time.Time) {
 			o.refund(m)
 			break
 		}
-		o.charge(m)
+		if free {
+			o.refund(m)
+		} else {
+			o.charge(m)
+		}
 		m.Transcript = o.transcript(m)
 	case minutes.StatusTranscribed:
 		next = minutes.StatusGeneratingMinutes
 	case minutes.StatusGeneratingMinutes:
 		next = minutes.StatusMinutesFailed
-		if outcome != next && o.spend(minutesCredits) {
+		if outcome != next && (free || o.spend(minutesCredits)) {
 			next = minutes.StatusMinutesReady
 			m.Markdown, m.HTML = o.minutes(m)
 		}
@@ -132,7 +146,7 @@ func (o *organisation) settle(now time.Time) {
 		case o.toppedUpBy(now) && (next == nil || o.toppedUpBy(next.due)):
 			o.topUp()
 		case next != nil && !next.due.After(now):
-			o.step(next, next.due)
+			o.proceed(next, next.due)
 		default:
 			return
 		}
@@ -140,29 +154,31 @@ func (o *organisation) settle(now time.Time) {
 }
 
 // oneSecond is a recording of one second.
-var oneSecond = world.Audio{ContentType: "audio/mpeg", Size: bytesPerSecond, SHA256: fmt.Sprintf("%x", sha256.Sum256(make([]byte, bytesPerSecond)))}
+var oneSecond = world.Audio{
+	ContentType: "audio/mpeg",
+	Size:        bytesPerSecond,
+	SHA256:      fmt.Sprintf("%x", sha256.Sum256(make([]byte, bytesPerSecond))),
+}
 
-// skip takes a new meeting to a status, with a recording of one second, without quota and without
-// regard to scripts. From there it continues by itself.
+// skip takes a new meeting to a status, with a recording of one second and free of charge, whatever
+// outcome a script sets. From there it continues by itself.
 func (o *organisation) skip(m *meeting, status minutes.Status, now time.Time) {
 	if status == minutes.StatusCreated {
 		return
 	}
-	others, credits, seconds := o.service.scripts, *o.Credits, *o.TranscribeSeconds
 	outcome := minutes.StatusMinutesReady
 	if status.Failed() {
 		outcome = status
 	}
-	o.service.scripts = scripts{{MeetingID: m.ID}: {Outcome: outcome}}
-	*o.Credits, *o.TranscribeSeconds = 1, o.reserved+1
 	audio := oneSecond
 	audio.ReceivedAt = now
-	o.arrive(m, &audio, 1)
+	m.Audio = &audio
+	m.seconds = 1
+	o.setAside(m)
+	o.enter(m, minutes.StatusAudioUploaded, now)
 	for m.Status != status && !m.Status.Final() {
-		o.step(m, now)
+		o.step(m, now, outcome, true)
 	}
-	*o.Credits, *o.TranscribeSeconds, o.service.scripts = credits, seconds, others
-	o.plan(m, now)
 }
 
 // scripts are those in force, by their targets.
@@ -174,9 +190,12 @@ func (s scripts) of(m *meeting) (sc world.Script) {
 		return sc
 	}
 	narrowestFirst := []world.Script{{MeetingID: m.ID}, {ExternalID: m.ExternalID}, {Title: m.Title}, {}}
-	for i, target := range narrowestFirst {
+	if m.ExternalID == "" {
+		narrowestFirst = slices.Delete(narrowestFirst, 1, 2)
+	}
+	for _, target := range narrowestFirst {
 		wider, ok := s[target]
-		if !ok || target == (world.Script{}) && i < len(narrowestFirst)-1 { // the meeting has no external id
+		if !ok {
 			continue
 		}
 		sc.Outcome = cmp.Or(sc.Outcome, wider.Outcome)
@@ -219,7 +238,11 @@ func (s *Service) Scripts() []world.Script {
 		list = append(list, sc)
 	}
 	slices.SortFunc(list, func(a, b world.Script) int {
-		return cmp.Or(cmp.Compare(a.MeetingID, b.MeetingID), cmp.Compare(a.ExternalID, b.ExternalID), cmp.Compare(a.Title, b.Title))
+		return cmp.Or(
+			cmp.Compare(a.MeetingID, b.MeetingID),
+			cmp.Compare(a.ExternalID, b.ExternalID),
+			cmp.Compare(a.Title, b.Title),
+		)
 	})
 	return list
 }
@@ -259,10 +282,10 @@ func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, erro
 	case until == "" && final, m.Status != until && m.hasBeen(until):
 		return m.Status, fmt.Errorf("meeting %s is %s already", id, m.Status)
 	case until == "":
-		o.step(m, s.Now())
+		o.proceed(m, s.Now())
 	}
 	for until != "" && m.Status != until && !m.Status.Final() {
-		o.step(m, s.Now())
+		o.proceed(m, s.Now())
 	}
 	return m.Status, nil
 }

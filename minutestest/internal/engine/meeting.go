@@ -15,15 +15,29 @@ import (
 // meeting is one meeting: what [Service.Meeting] shows, and what the service remembers beside that.
 type meeting struct {
 	world.Meeting
-	seq     uint64 // the order of all lists: clocks may disagree, numbers do not
-	changed uint64 // its last change, in changes of the Service
-	writes  int    // how often updated_at was set
+	// seq is the order of all lists: clocks may disagree, numbers do not.
+	seq uint64
 
-	seconds  int       // of the recording, which transcription takes
-	reserved int       // of them, set aside at present
-	blocked  bool      // too little quota when the audio arrived
-	released bool      // the hold of the present status was released
-	due      time.Time // when the present status ends, if the meeting is running
+	// changed is its last change, in changes of the Service.
+	changed uint64
+
+	// writes is how often updated_at was set.
+	writes int
+
+	// seconds is how long the recording is, and so what transcription costs.
+	seconds int
+
+	// reserved is how many of them are set aside at present.
+	reserved int
+
+	// blocked is whether the quota was too low when the audio arrived.
+	blocked bool
+
+	// released is whether the hold of the present status was released.
+	released bool
+
+	// due is when the present status ends, if the meeting is running.
+	due time.Time
 }
 
 // visibleTo is the one rule of who sees a meeting (D17).
@@ -34,14 +48,16 @@ func (m *meeting) visibleTo(caller string) bool {
 }
 
 // changeableBy reports which of those who see m may change or delete it (D17).
-func (m *meeting) changeableBy(c *call) bool {
-	return c.member == nil || c.member.Admin || m.Creator == c.Caller
+func (m *meeting) changeableBy(r *request) bool {
+	return r.member == nil || r.member.Admin || m.Creator == r.Caller
 }
 
 // insert adds m, which its creator has just described, and gives it its number and its id.
 func (o *organisation) insert(m *meeting, now time.Time) {
 	o.lastSeq++
-	m.seq, m.ID, m.Organisation = o.lastSeq, o.service.ids.next(meetingPrefix), o.ID
+	m.seq = o.lastSeq
+	m.ID = o.service.ids.next(meetingPrefix)
+	m.Organisation = o.ID
 	m.Status = minutes.StatusCreated
 	m.CreatedAt = now
 	m.History = []world.Transition{{Status: m.Status, At: now}}
@@ -129,8 +145,13 @@ func (o *organisation) add(spec *world.MeetingSpec, now time.Time) (ids []string
 	for n := range max(spec.Count, 1) {
 		by := creator(&o.Organisation, spec)
 		m := &meeting{Meeting: world.Meeting{
-			Title: spec.Title, Date: cmp.Or(spec.Date, defaultSpecDate), ExternalID: externalID(spec, n), Creator: by,
-			Visibility: cmp.Or(spec.Visibility, o.defaultVisibility(by)), ProjectID: spec.ProjectID, TemplateID: o.defaultTemplate().ID,
+			Title:          spec.Title,
+			Date:           cmp.Or(spec.Date, defaultSpecDate),
+			ExternalID:     externalID(spec, n),
+			Creator:        by,
+			Visibility:     cmp.Or(spec.Visibility, o.defaultVisibility(by)),
+			ProjectID:      spec.ProjectID,
+			TemplateID:     o.defaultTemplate().ID,
 			ParticipantIDs: slices.Clone(spec.ParticipantIDs),
 		}}
 		if m.Visibility == minutes.VisibilityShared {
@@ -145,7 +166,8 @@ func (o *organisation) add(spec *world.MeetingSpec, now time.Time) (ids []string
 
 // defaultVisibility is that of a meeting that its creator created without one (D2).
 func (o *organisation) defaultVisibility(creator string) minutes.Visibility {
-	if in := integrationOf(&o.Organisation, creator); in != nil {
+	in := integrationOf(&o.Organisation, creator)
+	if in != nil {
 		return in.DefaultVisibility
 	}
 	return defaultPersonalVisibility
@@ -164,7 +186,9 @@ func (s *Service) Meeting(id string) (world.Meeting, bool) {
 // describe returns a copy of what m shows, which later changes of m do not touch.
 func (m *meeting) describe() world.Meeting {
 	shown := m.Meeting
-	shown.ParticipantIDs, shown.SharedWith, shown.History = slices.Clone(m.ParticipantIDs), slices.Clone(m.SharedWith), slices.Clone(m.History)
+	shown.ParticipantIDs = slices.Clone(m.ParticipantIDs)
+	shown.SharedWith = slices.Clone(m.SharedWith)
+	shown.History = slices.Clone(m.History)
 	return shown
 }
 
@@ -176,9 +200,14 @@ func (s *Service) Changes(since uint64, limit int) (list []world.Meeting, total 
 	defer s.mu.Unlock()
 	for _, o := range s.orgs {
 		total += len(o.meetings)
-		for left, i := limit, len(o.meetings)-1; i >= 0 && left > 0; i-- {
-			if m := o.meetings[i]; m.changed > since {
-				list, left = append(list, m.describe()), left-1
+		left := limit
+		for _, m := range slices.Backward(o.meetings) {
+			if left == 0 {
+				break
+			}
+			if m.changed > since {
+				list = append(list, m.describe())
+				left--
 			}
 		}
 	}
@@ -195,11 +224,13 @@ func (s *Service) Meetings() []world.Meeting {
 
 // reason says why m failed, for people. scripted says that a script wanted it so.
 func (m *meeting) reason(scripted bool) string {
-	switch why := unprocessable(m.Audio); {
+	why := unprocessable(m.Audio)
+	switch {
 	case why != "":
 		return why
 	case m.blocked:
-		return fmt.Sprintf("Transcription takes %d s of quota. The organisation had less left when the audio arrived.", m.seconds)
+		return fmt.Sprintf("Transcription takes %d s of quota. "+
+			"The organisation had less left when the audio arrived.", m.seconds)
 	case scripted:
 		return "A script set this outcome."
 	}

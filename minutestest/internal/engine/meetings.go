@@ -11,64 +11,67 @@ import (
 )
 
 // meeting returns the meeting in the path, or an error if the caller does not see it.
-func (c *call) meeting() (*meeting, *apiError) {
-	m := c.org.byID[c.MeetingID]
-	if m == nil || !m.visibleTo(c.Caller) {
+func (r *request) meeting() (*meeting, *apiError) {
+	m := r.org.byID[r.MeetingID]
+	if m == nil || !m.visibleTo(r.Caller) {
 		return nil, errMeetingNotFound
 	}
-	c.MeetingStatus = m.Status
+	r.MeetingStatus = m.Status
 	return m, nil
 }
 
 // changing returns the meeting in the path for a change of it, or an error in the order of D6 and
 // D25. check checks the body.
-func (c *call) changing(check func(*form)) (*meeting, *apiError) {
-	m, err := c.meeting()
+func (r *request) changing(check func(*form)) (*meeting, *apiError) {
+	m, err := r.meeting()
 	if err != nil {
 		return nil, err
 	}
-	if check(c.form); c.form.err() != nil {
-		return nil, c.form.err()
+	check(r.form)
+	err = r.form.err()
+	if err != nil {
+		return nil, err
 	}
-	if !m.changeableBy(c) {
+	if !m.changeableBy(r) {
 		return nil, errForbidden
 	}
 	return m, nil
 }
 
-func (c *call) getMeeting() (any, *apiError) {
-	m, err := c.meeting()
+func (r *request) getMeeting() (any, *apiError) {
+	m, err := r.meeting()
 	if err != nil {
 		return nil, err
 	}
-	c.Header.Set("Cache-Control", c.service.pace)
+	r.Header.Set("Cache-Control", r.service.pace)
 	return m.json(), nil
 }
 
-func (c *call) deleteMeeting() (any, *apiError) {
-	m, err := c.meeting()
+func (r *request) deleteMeeting() (any, *apiError) {
+	m, err := r.meeting()
 	if err != nil {
 		return nil, err
 	}
-	if !m.changeableBy(c) {
+	if !m.changeableBy(r) {
 		return nil, errForbidden
 	}
-	c.org.remove(m)
+	r.org.remove(m)
 	return nil, nil
 }
 
-func (c *call) setParticipants() (any, *apiError) {
+func (r *request) setParticipants() (any, *apiError) {
 	var participants []string
-	m, err := c.changing(func(f *form) {
+	m, err := r.changing(func(f *form) {
 		var found bool
-		if participants, found = f.list("participant_ids"); !found {
+		participants, found = f.list("participant_ids")
+		if !found {
 			f.fault("participant_ids", nil)
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := c.org.known(participants, ""); err != nil {
+	if err := r.org.known(participants, ""); err != nil {
 		return nil, err
 	}
 	if m.Audio != nil {
@@ -76,14 +79,14 @@ func (c *call) setParticipants() (any, *apiError) {
 	}
 	if !slices.Equal(participants, m.ParticipantIDs) {
 		m.ParticipantIDs = participants
-		c.org.write(m, c.now)
+		r.org.write(m, r.now)
 	}
 	return m.json(), nil
 }
 
-func (c *call) uploadURL() (any, *apiError) {
+func (r *request) uploadURL() (any, *apiError) {
 	var contentType string
-	m, err := c.changing(func(f *form) {
+	m, err := r.changing(func(f *form) {
 		contentType, _ = f.text("content_type")
 		if _, ok := mediaType(contentType); !ok {
 			f.fault("content_type", nil)
@@ -95,20 +98,24 @@ func (c *call) uploadURL() (any, *apiError) {
 	if m.Audio != nil {
 		return nil, errHasAudio // D11
 	}
-	base := "http://" + c.r.Host
-	if c.r.TLS != nil {
-		base = "https://" + c.r.Host
+	base := "http://" + r.http.Host
+	if r.http.TLS != nil {
+		base = "https://" + r.http.Host
 	}
-	url := cmp.Or(c.service.cfg.Storage[c.r.Host], base) + c.service.presign(c.org.ID, m.ID, contentType, c.now)
-	return map[string]any{"upload_url": url, "expires_in": int(uploadURLValidity.Seconds()), "method": http.MethodPut}, nil
+	host := cmp.Or(r.service.cfg.Storage[r.http.Host], base)
+	return map[string]any{
+		"upload_url": host + r.service.presign(r.org.ID, m.ID, contentType, r.now),
+		"expires_in": int(uploadURLValidity.Seconds()),
+		"method":     http.MethodPut,
+	}, nil
 }
 
-func (c *call) getMinutes() (any, *apiError) {
-	m, err := c.meeting()
+func (r *request) getMinutes() (any, *apiError) {
+	m, err := r.meeting()
 	if err != nil {
 		return nil, err
 	}
-	format := minutes.Format(cmp.Or(c.r.URL.Query().Get("format"), string(minutes.FormatHTML)))
+	format := minutes.Format(cmp.Or(r.http.URL.Query().Get("format"), string(minutes.FormatHTML)))
 	if format != minutes.FormatHTML && format != minutes.FormatMarkdown {
 		return nil, errFormat
 	}
@@ -122,20 +129,21 @@ func (c *call) getMinutes() (any, *apiError) {
 	return minutes.Minutes{Format: format, TemplateID: m.TemplateID, Content: content}, nil
 }
 
-func (c *call) getTranscript() (any, *apiError) {
-	m, err := c.meeting()
+func (r *request) getTranscript() (any, *apiError) {
+	m, err := r.meeting()
 	if err != nil {
 		return nil, err
 	}
 	switch m.Status {
-	case minutes.StatusTranscribed, minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady, minutes.StatusMinutesFailed:
+	case minutes.StatusTranscribed, minutes.StatusGeneratingMinutes,
+		minutes.StatusMinutesReady, minutes.StatusMinutesFailed:
 		return map[string]string{"transcript": m.Transcript}, nil
 	}
 	return nil, errTranscriptNotReady
 }
 
-func (c *call) updateMeeting() (any, *apiError) {
-	m, err := c.changing(func(f *form) {
+func (r *request) updateMeeting() (any, *apiError) {
+	m, err := r.changing(func(f *form) {
 		if title, found := f.trimmed("title", maxTitle, false); found && title == "" {
 			f.fault("title", nil)
 		}
@@ -146,19 +154,19 @@ func (c *call) updateMeeting() (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	project, _ := c.form.text("project_id")
-	if err := c.org.known(nil, project); err != nil {
+	project, _ := r.form.text("project_id")
+	if err := r.org.known(nil, project); err != nil {
 		return nil, err
 	}
 	reindex := false
 	for name, field := range map[string]*string{"title": &m.Title, "date": &m.Date, "project_id": &m.ProjectID} {
-		reindex = c.form.replace(name, field) || reindex
+		reindex = r.form.replace(name, field) || reindex
 	}
 	if reindex && m.Status == minutes.StatusMinutesReady {
-		c.org.spend(reindexCredits) // D9: with no credit left it still succeeds
+		r.org.spend(reindexCredits) // D9: with no credit left it still succeeds
 	}
-	if c.form.replace("time", &m.Time) || reindex { // the time is for display only, and free
-		c.org.write(m, c.now)
+	if r.form.replace("time", &m.Time) || reindex { // the time is for display only, and free
+		r.org.write(m, r.now)
 	}
 	return m.json(), nil
 }
@@ -175,9 +183,10 @@ func (f *form) replace(name string, field *string) bool {
 }
 
 // createMeeting creates the meeting that the body describes, or finds it by its external id.
-func (c *call) createMeeting() (any, *apiError) {
-	f, o := c.form, c.org
-	m, shared := c.newMeeting(f)
+func (r *request) createMeeting() (any, *apiError) {
+	f := r.form
+	o := r.org
+	m, shared := r.newMeeting(f)
 	if err := o.checkShared(f, shared); err != nil {
 		return nil, err
 	}
@@ -189,41 +198,44 @@ func (c *call) createMeeting() (any, *apiError) {
 	} else if templateOf(&o.Organisation, m.TemplateID) == nil {
 		return nil, errNoTemplate
 	}
-	if existing := o.byExternal[m.ExternalID]; existing != nil { // D3
-		if !existing.visibleTo(c.Caller) {
-			return nil, errExternalIDTaken
-		}
-		m, c.Status = existing, http.StatusOK
-	} else {
-		o.insert(m, c.now)
+	existing := o.byExternal[m.ExternalID]
+	switch {
+	case existing == nil:
+		o.insert(m, r.now)
+	case existing.visibleTo(r.Caller): // D3
+		m = existing
+		r.Status = http.StatusOK
+	default:
+		return nil, errExternalIDTaken
 	}
-	c.MeetingID, c.MeetingStatus = m.ID, m.Status
+	r.MeetingID = m.ID
+	r.MeetingStatus = m.Status
 	return m.json(), nil
 }
 
 // newMeeting returns the meeting that a body describes, and the members in its shared_with, for any
 // visibility.
-func (c *call) newMeeting(f *form) (m *meeting, shared []string) {
-	m = &meeting{Meeting: world.Meeting{Creator: c.Caller, Visibility: c.org.defaultVisibility(c.Caller)}}
+func (r *request) newMeeting(f *form) (m *meeting, shared []string) {
+	m = &meeting{Meeting: world.Meeting{Creator: r.Caller, Visibility: r.org.defaultVisibility(r.Caller)}}
 	m.Title, _ = f.trimmed("title", maxTitle, true)
 	var found bool
-	if m.Date, found = f.date("date"); !found {
+	m.Date, found = f.date("date")
+	if !found {
 		f.fault("date", nil)
 	}
 	m.Time, _ = f.timeOfDay("time")
-	if m.ExternalID, found = f.text("external_id"); found {
-		if m.ExternalID == "" || longer(m.ExternalID, maxExternalID) {
-			f.fault("external_id", errExtID)
-		}
+	m.ExternalID, found = f.text("external_id")
+	if found && (m.ExternalID == "" || longer(m.ExternalID, maxExternalID)) {
+		f.fault("external_id", errExtID)
 	}
 	m.ParticipantIDs, _ = f.list("participant_ids")
 	m.ProjectID, _ = f.text("project_id")
 	shared, _ = f.list("shared_with")
 	m.TemplateID, _ = f.text("template_id")
-	if s, _ := f.text("visibility"); s != "" {
-		if m.Visibility = minutes.Visibility(s); !slices.Contains(visibilities, m.Visibility) {
-			f.fault("visibility", nil)
-		}
+	visibility, _ := f.text("visibility")
+	m.Visibility = cmp.Or(minutes.Visibility(visibility), m.Visibility)
+	if !slices.Contains(visibilities, m.Visibility) {
+		f.fault("visibility", nil)
 	}
 	if m.Visibility == minutes.VisibilityShared { // kept only then (D20)
 		m.SharedWith = shared
@@ -258,7 +270,8 @@ func (o *organisation) known(participants []string, project string) *apiError {
 			return errNoMember
 		}
 	}
-	if p := projectOf(&o.Organisation, project); project != "" && (p == nil || p.Archived) {
+	p := projectOf(&o.Organisation, project)
+	if project != "" && (p == nil || p.Archived) {
 		return errNoProject
 	}
 	return nil

@@ -100,7 +100,7 @@ func completeVocabulary(from []minutes.VocabularyEntry) []minutes.VocabularyEntr
 		e.Variants = append([]minutes.VocabularyVariant{}, e.Variants...)
 		for j := range e.Variants {
 			v := &e.Variants[j]
-			v.Source = cmp.Or(v.Source, "manual")
+			v.Source = cmp.Or(v.Source, minutes.VariantSourceManual)
 		}
 	}
 	return vocabulary
@@ -142,9 +142,14 @@ func (o *organisation) reserve(m *meeting) bool {
 	if m.seconds > *o.TranscribeSeconds-o.reserved {
 		return false
 	}
+	o.setAside(m)
+	return true
+}
+
+// setAside is reserve, whether there are enough or not.
+func (o *organisation) setAside(m *meeting) {
 	m.reserved = m.seconds
 	o.reserved += m.seconds
-	return true
 }
 
 // refund gives back the seconds set aside for m.

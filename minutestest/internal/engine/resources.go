@@ -12,40 +12,42 @@ import (
 
 // handlers handle the operations, with the organisation locked. They return the body of a success,
 // nil for none, or an error.
-var handlers = map[minutes.Operation]func(*call) (any, *apiError){
-	minutes.OpMembersList:             (*call).listMembers,
-	minutes.OpMembersCreate:           (*call).createMember,
-	minutes.OpMeetingsList:            (*call).listMeetings,
-	minutes.OpMeetingsCreate:          (*call).createMeeting,
-	minutes.OpMeetingsGet:             (*call).getMeeting,
-	minutes.OpMeetingsUpdate:          (*call).updateMeeting,
-	minutes.OpMeetingsDelete:          (*call).deleteMeeting,
-	minutes.OpMeetingsSetParticipants: (*call).setParticipants,
-	minutes.OpMeetingsUploadURL:       (*call).uploadURL,
-	minutes.OpMeetingsMinutes:         (*call).getMinutes,
-	minutes.OpMeetingsTranscript:      (*call).getTranscript,
-	minutes.OpProjectsList:            (*call).listProjects,
-	minutes.OpProjectsCreate:          (*call).createProject,
-	minutes.OpTemplatesList:           (*call).listTemplates,
-	minutes.OpUsageGet:                (*call).getUsage,
-	minutes.OpVocabularyGet:           (*call).getVocabulary,
-	minutes.OpVocabularyReplace:       (*call).replaceVocabulary,
-	minutes.OpVocabularyAdd:           (*call).addTerm,
+var handlers = map[minutes.Operation]func(*request) (any, *apiError){
+	minutes.OpMembersList:             (*request).listMembers,
+	minutes.OpMembersCreate:           (*request).createMember,
+	minutes.OpMeetingsList:            (*request).listMeetings,
+	minutes.OpMeetingsCreate:          (*request).createMeeting,
+	minutes.OpMeetingsGet:             (*request).getMeeting,
+	minutes.OpMeetingsUpdate:          (*request).updateMeeting,
+	minutes.OpMeetingsDelete:          (*request).deleteMeeting,
+	minutes.OpMeetingsSetParticipants: (*request).setParticipants,
+	minutes.OpMeetingsUploadURL:       (*request).uploadURL,
+	minutes.OpMeetingsMinutes:         (*request).getMinutes,
+	minutes.OpMeetingsTranscript:      (*request).getTranscript,
+	minutes.OpProjectsList:            (*request).listProjects,
+	minutes.OpProjectsCreate:          (*request).createProject,
+	minutes.OpTemplatesList:           (*request).listTemplates,
+	minutes.OpUsageGet:                (*request).getUsage,
+	minutes.OpVocabularyGet:           (*request).getVocabulary,
+	minutes.OpVocabularyReplace:       (*request).replaceVocabulary,
+	minutes.OpVocabularyAdd:           (*request).addTerm,
 }
 
-func (c *call) listMembers() (any, *apiError) {
+func (r *request) listMembers() (any, *apiError) {
 	list := []any{}
-	for i := range c.org.Members {
-		list = append(list, memberJSON(&c.org.Members[i]))
+	for i := range r.org.Members {
+		list = append(list, memberJSON(&r.org.Members[i]))
 	}
 	return map[string]any{"members": list}, nil
 }
 
-func (c *call) createMember() (any, *apiError) {
-	f, o := c.form, c.org
+func (r *request) createMember() (any, *apiError) {
+	f := r.form
+	o := r.org
 	m := world.Member{Status: minutes.MemberStatusNoAccount}
 	m.Name, _ = f.trimmed("name", maxMemberName, true)
-	if m.Email, _ = f.text("email"); m.Email != "" && !validEmail(m.Email) {
+	m.Email, _ = f.text("email")
+	if m.Email != "" && !validEmail(m.Email) {
 		f.fault("email", errEmail)
 	}
 	m.Role, _ = f.trimmed("role", maxMemberRole, false)
@@ -53,7 +55,8 @@ func (c *call) createMember() (any, *apiError) {
 	if err := f.err(); err != nil {
 		return nil, err
 	}
-	if holder := o.byEmail(m.Email); holder != nil { // before the limit (D18)
+	holder := o.byEmail(m.Email)
+	if holder != nil { // before the limit (D18)
 		return nil, errEmailTaken.with(map[string]any{"member_id": holder.ID, "name": holder.Name})
 	}
 	if len(o.Members) >= *o.MaxMembers {
@@ -70,9 +73,9 @@ func validEmail(s string) bool {
 	return err == nil && addr.Address == s
 }
 
-func (c *call) listProjects() (any, *apiError) {
+func (r *request) listProjects() (any, *apiError) {
 	list := []minutes.Project{}
-	for _, p := range c.org.Projects {
+	for _, p := range r.org.Projects {
 		if !p.Archived {
 			list = append(list, minutes.Project{ID: p.ID, Name: p.Name})
 		}
@@ -80,33 +83,49 @@ func (c *call) listProjects() (any, *apiError) {
 	return map[string]any{"projects": list}, nil
 }
 
-func (c *call) createProject() (any, *apiError) {
-	name, _ := c.form.trimmed("name", maxProjectName, true)
-	if err := c.form.err(); err != nil {
+func (r *request) createProject() (any, *apiError) {
+	name, _ := r.form.trimmed("name", maxProjectName, true)
+	if err := r.form.err(); err != nil {
 		return nil, err
 	}
-	p := world.Project{ID: c.service.ids.next(projectPrefix), Name: name}
-	c.org.Projects = append(c.org.Projects, p)
+	p := world.Project{ID: r.service.ids.next(projectPrefix), Name: name}
+	r.org.Projects = append(r.org.Projects, p)
 	return minutes.Project{ID: p.ID, Name: p.Name}, nil
 }
 
-func (c *call) listTemplates() (any, *apiError) {
-	list, usual := []templateJSON{}, c.org.defaultTemplate()
-	for i := range c.org.Templates {
-		t := &c.org.Templates[i]
-		list = append(list, templateJSON{t.ID, t.Name, t.Source, optional(t.Description), t == usual, t.Version})
+func (r *request) listTemplates() (any, *apiError) {
+	list := []templateJSON{}
+	usual := r.org.defaultTemplate()
+	for i := range r.org.Templates {
+		t := &r.org.Templates[i]
+		list = append(list, templateJSON{
+			ID:          t.ID,
+			Name:        t.Name,
+			Source:      t.Source,
+			Description: optional(t.Description),
+			IsDefault:   t == usual,
+			Version:     t.Version,
+		})
 	}
 	return map[string]any{"templates": list}, nil
 }
 
-func (c *call) getUsage() (any, *apiError) {
-	return map[string]any{"credits_remaining": *c.org.Credits, "transcribe_seconds_remaining": *c.org.TranscribeSeconds, "next_reset_at": optional(c.org.NextResetAt)}, nil
+func (r *request) getUsage() (any, *apiError) {
+	return map[string]any{
+		"credits_remaining":            *r.org.Credits,
+		"transcribe_seconds_remaining": *r.org.TranscribeSeconds,
+		"next_reset_at":                optional(r.org.NextResetAt),
+	}, nil
 }
 
 // getVocabulary returns the vocabulary, with [] for a list of nothing.
-func (c *call) getVocabulary() (any, *apiError) {
-	o := c.org
-	v := minutes.Vocabulary{Terms: []string{}, Entries: append([]minutes.VocabularyEntry{}, o.Vocabulary...), MaxTerms: *o.MaxTerms}
+func (r *request) getVocabulary() (any, *apiError) {
+	o := r.org
+	v := minutes.Vocabulary{
+		Terms:    []string{},
+		Entries:  append([]minutes.VocabularyEntry{}, o.Vocabulary...),
+		MaxTerms: *o.MaxTerms,
+	}
 	for _, e := range o.Vocabulary {
 		v.Terms = append(v.Terms, e.Term)
 	}
@@ -114,8 +133,9 @@ func (c *call) getVocabulary() (any, *apiError) {
 }
 
 // replaceVocabulary keeps the variants of terms that stay (D20).
-func (c *call) replaceVocabulary() (any, *apiError) {
-	f, o := c.form, c.org
+func (r *request) replaceVocabulary() (any, *apiError) {
+	f := r.form
+	o := r.org
 	given, found := f.list("terms")
 	if !found {
 		f.fault("terms", nil)
@@ -129,11 +149,13 @@ func (c *call) replaceVocabulary() (any, *apiError) {
 		if termIndex(terms, t) >= 0 {
 			continue
 		}
-		entry := minutes.VocabularyEntry{Term: t, Variants: []minutes.VocabularyVariant{}}
-		if i := termIndex(o.Vocabulary, t); i >= 0 {
-			entry = o.Vocabulary[i]
+		entry := newTerm(t)
+		known := termIndex(o.Vocabulary, t)
+		if known >= 0 {
+			entry = o.Vocabulary[known]
 		}
-		if terms = append(terms, entry); len(terms) > *o.MaxTerms {
+		terms = append(terms, entry)
+		if len(terms) > *o.MaxTerms {
 			f.fault("terms", nil)
 			break
 		}
@@ -142,13 +164,15 @@ func (c *call) replaceVocabulary() (any, *apiError) {
 		return nil, err
 	}
 	o.Vocabulary = terms
-	return c.getVocabulary()
+	return r.getVocabulary()
 }
 
-func (c *call) addTerm() (any, *apiError) {
-	f, o := c.form, c.org
+func (r *request) addTerm() (any, *apiError) {
+	f := r.form
+	o := r.org
 	term, _ := f.text("term")
-	if term = strings.TrimSpace(term); term == "" {
+	term = strings.TrimSpace(term)
+	if term == "" {
 		f.fault("term", nil)
 	}
 	known := termIndex(o.Vocabulary, term) >= 0
@@ -159,11 +183,15 @@ func (c *call) addTerm() (any, *apiError) {
 		return nil, err
 	}
 	if known { // D15
-		c.Status = http.StatusOK
+		r.Status = http.StatusOK
 	} else {
-		o.Vocabulary = append(o.Vocabulary, minutes.VocabularyEntry{Term: term, Variants: []minutes.VocabularyVariant{}})
+		o.Vocabulary = append(o.Vocabulary, newTerm(term))
 	}
-	return c.getVocabulary()
+	return r.getVocabulary()
+}
+
+func newTerm(term string) minutes.VocabularyEntry {
+	return minutes.VocabularyEntry{Term: term, Variants: []minutes.VocabularyVariant{}}
 }
 
 func termIndex(list []minutes.VocabularyEntry, term string) int {

@@ -27,10 +27,11 @@ import (
 
 // Config is the initial state of a Service.
 type Config struct {
-	World world.World // [Check] finds nothing wrong with it
+	// World must pass [Check].
+	World world.World
 
-	// Storage has scheme://host of the upload URLs, by the host of the service that a request for one
-	// names. All others are for that host itself.
+	// Storage maps the host of an API request to the scheme and host of the upload URLs it gets. Other
+	// hosts get URLs of their own.
 	Storage map[string]string
 
 	// KeepAudio keeps the bytes of recordings for world.Audio. Otherwise they are only hashed and
@@ -50,10 +51,14 @@ type Config struct {
 // Service is the service in memory. Many goroutines may use it at once, from inside and outside
 // synctest bubbles.
 type Service struct {
-	cfg   Config
-	ids   *ids
-	pace  string       // Cache-Control of a meeting
-	ahead atomic.Int64 // nanoseconds that the clock was advanced by
+	cfg Config
+	ids *ids
+
+	// pace is the Cache-Control of a meeting.
+	pace string
+
+	// ahead is how many nanoseconds the clock was advanced by.
+	ahead atomic.Int64
 
 	// mu guards everything below, and the organisations. Bodies are read and responses written
 	// without it.
@@ -72,7 +77,8 @@ func New(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{cfg: cfg, ids: newIDs(cfg.Seed), scripts: scripts{}, pace: meetingCacheControl}
-	if d := cfg.MinPollInterval; d > 0 {
+	d := cfg.MinPollInterval
+	if d > 0 {
 		s.pace = fmt.Sprintf("private, max-age=%.0f", math.Ceil(d.Seconds()))
 	}
 	s.adopt(cfg.World)
@@ -168,8 +174,10 @@ func (s *Service) Update(change func(*world.World) error) error {
 		return err
 	}
 	for i := range w.Organisations {
-		if o := &w.Organisations[i]; len(o.Meetings) > 0 && s.organisation(o.ID) != nil {
-			return fmt.Errorf("organisations[%d].meetings: only a new organisation begins with meetings; add more on their own", i)
+		o := &w.Organisations[i]
+		if len(o.Meetings) > 0 && s.organisation(o.ID) != nil {
+			return fmt.Errorf("organisations[%d].meetings: only a new organisation begins with meetings; "+
+				"add more on their own", i)
 		}
 	}
 	s.adopt(w)
@@ -188,12 +196,16 @@ func (s *Service) adopt(w world.World) {
 		o := s.organisation(settings.ID)
 		if o == nil {
 			o = &organisation{
-				service: s, byID: map[string]*meeting{}, byExternal: map[string]*meeting{},
-				periodCredits: *settings.Credits, periodSeconds: *settings.TranscribeSeconds,
+				service:       s,
+				byID:          map[string]*meeting{},
+				byExternal:    map[string]*meeting{},
+				periodCredits: *settings.Credits,
+				periodSeconds: *settings.TranscribeSeconds,
 			}
 		}
 		o.Organisation = settings
-		if o.resetAt, _ = time.Parse(time.DateOnly, o.NextResetAt); !now.Before(o.resetAt) {
+		o.resetAt, _ = time.Parse(time.DateOnly, o.NextResetAt)
+		if !now.Before(o.resetAt) {
 			o.resetAt = time.Time{}
 		}
 		orgs = append(orgs, o)
@@ -221,8 +233,10 @@ func (s *Service) replan(now time.Time) {
 // another kind were made meanwhile: a poll more or less changes no meeting's id.
 type ids struct {
 	secret [32]byte
-	mu     sync.Mutex
-	counts map[string]uint64 // by prefix
+
+	mu sync.Mutex
+	// counts is how many ids there are of each prefix.
+	counts map[string]uint64
 }
 
 func newIDs(seed uint64) *ids {

@@ -39,56 +39,58 @@ func storageError(status int, code, message string) *apiError {
 }
 
 // storage handles a request to storage.
-func (c *call) storage() {
-	c.MeetingID = storedIn(c.r.URL)
-	c.RequestID = c.service.ids.next(requestPrefix)
-	c.Header.Set("X-Amz-Request-Id", c.RequestID)
-	etag, err := c.put()
+func (r *request) storage() {
+	r.MeetingID = storedIn(r.http.URL)
+	r.RequestID = r.service.ids.next(requestPrefix)
+	r.Header.Set("X-Amz-Request-Id", r.RequestID)
+	etag, err := r.put()
 	if err == nil {
-		c.Status = http.StatusOK
-		c.Header.Set("ETag", etag)
-		c.Header.Set("Content-Length", "0")
+		r.Status = http.StatusOK
+		r.Header.Set("ETag", etag)
+		r.Header.Set("Content-Length", "0")
 		return
 	}
 	if err == errStorageMethod {
-		c.Header.Set("Allow", http.MethodPut)
+		r.Header.Set("Allow", http.MethodPut)
 	}
-	c.Status = err.status
-	c.Code = string(err.code)
-	c.send(XML, ErrorXML(c.Code, err.message, c.RequestID))
+	r.Status = err.status
+	r.Code = string(err.code)
+	r.send(XML, ErrorXML(r.Code, err.message, r.RequestID))
 }
 
-// put takes a recording. It checks everything that it can before it reads the first byte, so that a
+// put stores a recording. It checks everything that it can before it reads the first byte, so that a
 // client that expects 100-continue sends none in vain.
-func (c *call) put() (etag string, err *apiError) {
-	r := c.r
-	if r.Method != http.MethodPut {
+func (r *request) put() (etag string, err *apiError) {
+	upload := r.http
+	if upload.Method != http.MethodPut {
 		return "", errStorageMethod
 	}
 	var contentType string
-	if types := r.Header["Content-Type"]; len(types) == 1 {
+	types := upload.Header["Content-Type"]
+	if len(types) == 1 {
 		contentType = types[0]
 	}
-	expires, ok := c.service.signed(r.URL, contentType)
+	expires, ok := r.service.signed(upload.URL, contentType)
 	if !ok {
 		return "", errSignature
 	}
-	if !c.now.Before(expires) {
+	if !r.now.Before(expires) {
 		return "", errURLExpired
 	}
-	if err := c.awaits(nil, 0); err != nil {
+	if err := r.awaits(nil, 0); err != nil {
 		return "", err
 	}
-	if r.ContentLength < 0 || r.ContentLength == 0 && r.Header["Content-Length"] == nil {
+	announced := upload.ContentLength
+	if announced < 0 || announced == 0 && upload.Header["Content-Length"] == nil {
 		return "", errNoLength
 	}
-	audio, seconds, cut := c.service.receive(r)
-	c.Bytes = audio.Size
-	if cut != nil || audio.Size != r.ContentLength { // D22: the meeting is left without audio
+	audio, seconds, cut := r.service.receive(upload)
+	r.Bytes = audio.Size
+	if cut != nil || audio.Size != announced { // D22: the meeting is left without audio
 		return "", errIncomplete
 	}
-	audio.ReceivedAt = c.service.Now()
-	if err := c.awaits(audio, seconds); err != nil { // another upload may have been first
+	audio.ReceivedAt = r.service.Now()
+	if err := r.awaits(audio, seconds); err != nil { // another upload may have been first
 		return "", err
 	}
 	return `"` + audio.SHA256[:32] + `"`, nil
@@ -96,13 +98,13 @@ func (c *call) put() (etag string, err *apiError) {
 
 // awaits returns an error if the meeting is gone or has audio. Without one, the meeting gets this
 // audio, unless it is nil.
-func (c *call) awaits(audio *world.Audio, seconds int) *apiError {
-	o, m, err := c.service.find(c.MeetingID)
+func (r *request) awaits(audio *world.Audio, seconds int) *apiError {
+	o, m, err := r.service.find(r.MeetingID)
 	if err != nil {
 		return errNoKey
 	}
-	defer c.service.mu.Unlock()
-	c.MeetingStatus = m.Status
+	defer r.service.mu.Unlock()
+	r.MeetingStatus = m.Status
 	if m.Audio != nil {
 		return errURLUsed
 	}

@@ -37,6 +37,7 @@ func optional(s string) *string {
 	return new(s)
 }
 
+// meetingJSON is a meeting. Its ParticipantIDs are never null.
 type meetingJSON struct {
 	ID              string             `json:"id"`
 	Title           string             `json:"title"`
@@ -45,7 +46,7 @@ type meetingJSON struct {
 	Status          minutes.Status     `json:"status"`
 	Visibility      minutes.Visibility `json:"visibility"`
 	TemplateID      string             `json:"template_id"`
-	ParticipantIDs  []string           `json:"participant_ids"` // never null
+	ParticipantIDs  []string           `json:"participant_ids"`
 	ProjectID       *string            `json:"project_id"`
 	ExternalID      *string            `json:"external_id"`
 	DurationSeconds *int               `json:"duration_seconds,omitempty"`
@@ -72,8 +73,9 @@ func (m *meeting) json() meetingJSON {
 	}
 }
 
+// pageJSON is a list page. Its Meetings are never null.
 type pageJSON struct {
-	Meetings   []meetingJSON `json:"meetings"` // never null
+	Meetings   []meetingJSON `json:"meetings"`
 	NextCursor string        `json:"next_cursor,omitempty"`
 }
 
@@ -111,7 +113,8 @@ func ErrorJSON(code minutes.ErrorCode, message, requestID string, details map[st
 
 // ErrorXML is the body of an error response of storage, in the form of S3.
 func ErrorXML(code, message, requestID string) []byte {
-	const form = "<Error><Code>%s</Code><Message>%s</Message><RequestId>%s</RequestId><HostId>minutes-storage</HostId></Error>"
+	const form = "<Error><Code>%s</Code><Message>%s</Message><RequestId>%s</RequestId>" +
+		"<HostId>minutes-storage</HostId></Error>"
 	return fmt.Appendf(nil, xml.Header+form, html.EscapeString(code), html.EscapeString(message), requestID)
 }
 
