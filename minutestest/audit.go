@@ -154,9 +154,11 @@ func (a *audit) watchStatus(x *exchange) {
 	if found == minutes.StatusCreated {
 		w.rejections = 0 // the client may ask for an upload URL: it has been shown no audio
 	}
-	since, early := a.early(w, x, string(found))
+	now := poll{x.arrivedAt, string(found)}
+	before := w.remember(x.Operation, now)
+	since := now.at.Sub(before.at)
 	switch {
-	case !early || found.Final():
+	case !a.isEarly(before, now) || found.Final():
 	case w.workers > 1:
 		a.add(ViolationPoll, x, fmt.Sprintf("%s was polled %d times in %v, and was %s; ",
 			a.nameOf(x.MeetingID), w.workers+1, since, found)+
@@ -173,27 +175,31 @@ func (a *audit) watchNotReady(x *exchange) {
 	if x.Lost || code != minutes.ErrMinutesNotReady && code != minutes.ErrTranscriptNotReady {
 		return
 	}
-	since, early := a.early(a.of(x), x, x.Code)
-	if early {
+	now := poll{x.arrivedAt, x.Code}
+	before := a.of(x).remember(x.Operation, now)
+	if a.isEarly(before, now) {
 		a.add(ViolationPoll, x, fmt.Sprintf("%s %s of %s was sent again after %v instead of %v, and got %s both times",
-			x.Method, x.Path, a.nameOf(x.MeetingID), since, a.interval, code))
+			x.Method, x.Path, a.nameOf(x.MeetingID), now.at.Sub(before.at), a.interval, code))
 	}
 }
 
-// early reports how long after an earlier poll this one came, and whether that was too early for
-// one that found the same. The earlier poll is the last one; if there may be two workers, it is the
-// one before the last, and so on. A thirtieth of the interval is left to timers and networks, which
-// are not exact.
-func (a *audit) early(w *watched, x *exchange, found string) (since time.Duration, early bool) {
-	polls := w.polls[x.Operation]
-	var before poll
+// remember adds a poll, and returns the earlier one that it follows: the last one or, if there may be
+// two workers, the one before the last, and so on.
+func (w *watched) remember(op minutes.Operation, now poll) (before poll) {
+	polls := w.polls[op]
 	if len(polls) == w.workers {
 		before = polls[0]
 		polls = polls[1:]
 	}
-	w.polls[x.Operation] = append(polls, poll{x.arrivedAt, found})
-	since = x.arrivedAt.Sub(before.at)
-	return since, before.found == found && since >= 0 && since < a.interval-a.interval/30
+	w.polls[op] = append(polls, now)
+	return before
+}
+
+// isEarly reports whether a poll came too early after one that found the same. A thirtieth of the
+// interval is left to timers and networks, which are not exact.
+func (a *audit) isEarly(before, now poll) bool {
+	since := now.at.Sub(before.at)
+	return now.found == before.found && since >= 0 && since < a.interval-a.interval/30
 }
 
 // forgetPolls excuses the next poll of a meeting.

@@ -207,7 +207,7 @@ func (s *Server) Inject(m Match, faults ...Fault) *Injection {
 	return i
 }
 
-// Optional lets the test pass even if i is applied too seldom, and returns i.
+// Optional returns i. The test then passes even if i is applied fewer times than asked.
 func (i *Injection) Optional() *Injection {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -247,8 +247,8 @@ func (i *Injection) Stop() {
 }
 
 // Seen returns how many requests have matched, including those before the nth and those that got
-// the fault of another injection. It no longer counts once i is used up or stopped, or outside its
-// window.
+// the fault of another injection. Requests outside the window, and after i is used up or stopped,
+// do not count.
 func (i *Injection) Seen() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 // contains no secrets.
 //
 // The page opens on the likely cause of a failure: the first violation, else the faults that were
-// applied too seldom, else the last requests. Times are from the clock of the goroutines that made
-// the requests, so in a synctest bubble they are virtual.
+// applied fewer times than asked, else the last requests. Times are from the clock of the
+// goroutines that made the requests, so in a synctest bubble they are virtual.
 func (s *Server) Report(w io.Writer) error {
 	about := inspector.Test{}
 	if r, ok := s.reporter.(testReporter); ok {

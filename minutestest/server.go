@@ -19,9 +19,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
 )
 
-// BaseURL is the base URL of every [Server] for the clients that come from it, such as
-// [Server.HTTPClient]. No other client can reach it, because the host does not exist.
-const BaseURL = "https://" + apiHost
+// BaseURL is the address under which the clients that a [Server] hands out reach it. It exists only
+// inside this process.
+const BaseURL = "https://api.minutes.test"
 
 // TB has the methods of a *testing.T, *testing.B or *testing.F that [NewServer] needs.
 type TB interface {
@@ -108,8 +108,8 @@ func WithMinPollInterval(d time.Duration) Option {
 // Timestamps, upload URLs and what a poll finds may differ.
 func WithSeed(seed uint64) Option { return option(func(c *config) { c.seed = seed }) }
 
-// WithSpeed makes every stage of a meeting shorter by this factor, whether a World or a [Script]
-// sets it.
+// WithSpeed divides the duration of every stage of a meeting by factor, whether a World or a
+// [Script] sets it.
 func WithSpeed(factor float64) Option {
 	return Option{func(c *config) error {
 		if !(factor > 0) { // NaN, too
@@ -200,10 +200,9 @@ func NewServer(tb TB, opts ...Option) *Server {
 	return s
 }
 
-// New returns a Server that belongs to no test, for TestMain and for programs, which must close it.
-// It panics if the options are invalid. Its methods, too, panic at an invalid argument, which with
-// [NewServer] fails the test. If a World comes from a file, use [LoadWorld], which checks it and
-// returns an error instead.
+// New returns a Server for TestMain and programs; call Close when you are done. Where a Server made
+// by [NewServer] would fail the test, one made by New panics, and so does New itself if an option
+// is invalid. If a World comes from a file, use [LoadWorld], which returns an error instead.
 func New(opts ...Option) *Server {
 	s, err := newServer(programReporter{}, opts)
 	if err != nil {
@@ -355,9 +354,8 @@ func newHTTPServer(h http.Handler) *http.Server {
 	}
 }
 
-// Close closes the Server's connections and listeners, after a tenth of a second for responses that
-// are still open. The requests that the Server has seen stay readable, and closing it twice does no
-// harm.
+// Close closes the Server's connections and listeners. It waits up to 0.1 s for open responses. The
+// requests that the Server has seen stay readable, and closing it twice does no harm.
 func (s *Server) Close() error {
 	for _, body := range s.network.leftOpen() {
 		s.audit.watchOpenBody(body)

@@ -291,8 +291,6 @@ func TestReadme_WorksAsItSays(t *testing.T) {
 	world := regexp.MustCompile("(?s)```json\n(.*?)```").FindSubmatch(text)
 	p.control("PUT /world " + string(world[1]))
 	for _, name := range regexp.MustCompile(`(?m)^  (-[a-z-]+)`).FindAllStringSubmatch(help(), -1) {
-		if name[1] != "-version" {
-			assert.True(t, regexp.MustCompile("\n\\| `"+name[1]+"[ `]").Match(text), name[1])
-		}
+		assert.True(t, regexp.MustCompile("\n\\| `"+name[1]+"[ `]").Match(text), name[1])
 	}
 }
