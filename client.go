@@ -23,10 +23,10 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// Client calls the Meeting Minutes Service, and is safe for concurrent use. Create one Client and share it:
-// the rate limit, the pause after a 429 and the polling work per Client, so two Clients do not respect each
-// other's limits. A Client starts goroutines only for calls that are running, so it needs no Close. It is
-// safe to print, because every verb of fmt masks the API key.
+// Client calls the Meeting Minutes Service, and is safe for concurrent use. Create one Client and
+// share it: the rate limit, the pause after a 429 and the polling work per Client, so two Clients
+// do not respect each other's limits. A Client starts goroutines only for calls that are running,
+// so it needs no Close. It is safe to print, because every verb of fmt masks the API key.
 type Client struct {
 	Meetings   *MeetingsService   // from a recording to the minutes
 	Members    *MembersService    // people of the organisation
@@ -36,12 +36,13 @@ type Client struct {
 	Usage      *UsageService      // the remaining quota
 }
 
-// New returns a Client for the service at baseURL, which is the address before "/v1" and may have a path.
-// It makes no request, so a wrong key only shows later. Because each request contains the API key, baseURL
-// must use https, except on localhost, 127.0.0.0/8 and ::1, or with [WithInsecureHTTP]. For the same reason,
-// the Client sends the key only to the host of baseURL, and follows no redirect. apiKey must be empty with
-// [WithAPIKeyFunc]. If a parameter or an option cannot be used, New returns a *ParamError that names it. In
-// a test with testing/synctest, call New inside the bubble.
+// New returns a Client for the service at baseURL, which is the address before "/v1" and may have a
+// path. It makes no request, so a wrong key only shows later. Because each request contains the API
+// key, baseURL must use https, except on localhost, 127.0.0.0/8 and ::1, or with
+// [WithInsecureHTTP]. For the same reason, the Client sends the key only to the host of baseURL,
+// and follows no redirect. apiKey must be empty with [WithAPIKeyFunc]. If a parameter or an option
+// cannot be used, New returns a *ParamError that names it. In a test with testing/synctest, call
+// New inside the bubble.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	set, err := settingsOf(opts)
 	if err != nil {
@@ -50,9 +51,9 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	return newClient(set, "baseURL", baseURL, "apiKey", apiKey)
 }
 
-// NewFromEnv calls [New] with the environment variables MINUTES_BASE_URL and MINUTES_API_KEY, without
-// surrounding white space. If one of them is missing or invalid, NewFromEnv returns a *ParamError that
-// names the variable. With [WithAPIKeyFunc], it does not read MINUTES_API_KEY.
+// NewFromEnv calls [New] with the environment variables MINUTES_BASE_URL and MINUTES_API_KEY,
+// without surrounding white space. If one of them is missing or invalid, NewFromEnv returns a
+// *ParamError that names the variable. With [WithAPIKeyFunc], it does not read MINUTES_API_KEY.
 func NewFromEnv(opts ...Option) (*Client, error) {
 	set, err := settingsOf(opts)
 	if err != nil {
@@ -120,8 +121,8 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
 
-// allowsHTTP reports whether an upload to target may use http: if target and the service are loopback, or
-// if the service has http itself because of WithInsecureHTTP.
+// allowsHTTP reports whether an upload to target may use http: if target and the service are
+// loopback, or if the service has http itself because of WithInsecureHTTP.
 func (c *core) allowsHTTP(target *url.URL) bool {
 	loopback := isLoopback(c.base.Hostname()) && isLoopback(target.Hostname())
 	return loopback || c.insecureHTTP && c.base.Scheme == "http"
@@ -185,8 +186,8 @@ func newCore(set settings, base *url.URL, mask *rest.Mask) *core {
 	return c
 }
 
-// call makes the request of one operation, and returns what the response says. The response itself is
-// there even with an error, unless the request could not be sent as the caller means it.
+// call makes the request of one operation, and returns what the response says. The response itself
+// is there even with an error, unless the request could not be sent as the caller means it.
 func call[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*T, *rest.Response, error) {
 	out := new(T)
 	resp, err := c.call(ctx, op, in, out)
@@ -196,9 +197,9 @@ func call[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*
 	return out, resp, nil
 }
 
-// call is call for any out: it decodes the response into out unless out is nil. The route is that of
-// the table, except for OpDo, whose request brings its own. The error is an *Error unless the response is
-// a whole 2xx that can be decoded, or a *ParamError for a nil ctx or an unusable id.
+// call is call for any out: it decodes the response into out unless out is nil. The route is that
+// of the table, except for OpDo, whose request brings its own. The error is an *Error unless the
+// response is a whole 2xx that can be decoded, or a *ParamError for a nil ctx or an unusable id.
 func (c *core) call(ctx context.Context, op Operation, in rest.Request, out any) (*rest.Response, error) {
 	if err := checkGiven("ctx", ctx != nil); err != nil {
 		return nil, err
@@ -238,8 +239,8 @@ func checkThat(param string, ok bool, reason string) error {
 
 func checkGiven(param string, given bool) error { return checkThat(param, given, "must not be nil") }
 
-// checkID returns a ParamError for an id that would change the path of the request, and for one that
-// contains the API key, because errors, logs and observers show ids.
+// checkID returns a ParamError for an id that would change the path of the request, and for one
+// that contains the API key, because errors, logs and observers show ids.
 func (c *core) checkID(param, id string) error {
 	switch {
 	case id == "":

@@ -182,8 +182,8 @@ func takesID() map[string]func(context.Context, *minutes.Client, string) (any, e
 	return calls
 }
 
-// Every method rejects ids that would change the path, or that errors and logs must not show, before any
-// request.
+// Every method rejects ids that would change the path, or that errors and logs must not show,
+// before any request.
 func TestMeetings_RejectUnusableIDs(t *testing.T) {
 	t.Parallel()
 	ids := map[string]string{
@@ -268,8 +268,11 @@ func TestClient_SendsNothingIfContextIsDone(t *testing.T) {
 // The interface may grow: unknown fields, states and codes do no harm.
 func TestClient_AcceptsResponsesOfLaterInterface(t *testing.T) {
 	t.Parallel()
-	client, _ := testkit.OneResponse(t, 200, `{"id":"mtg_1","title":"T","date":"2027-01-01","status":"being_translated","visibility":"galaxy",
-		"template_id":"tpl","summary":{"mood":["good"]},"created_at":1,"updated_at":2}`)
+	client, _ := testkit.OneResponse(t,
+		200,
+		`{"id":"mtg_1","title":"T","date":"2027-01-01","status":"being_translated","visibility":"galaxy",
+		"template_id":"tpl","summary":{"mood":["good"]},"created_at":1,"updated_at":2}`,
+	)
 	m, err := client.Meetings.Get(t.Context(), "mtg_1")
 	require.NoError(t, err)
 	require.Equal(t, minutes.Status("being_translated"), m.Status)

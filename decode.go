@@ -16,8 +16,8 @@ import (
 // maxText limits the bytes of minutes or of a transcript.
 const maxText = 8 << 20
 
-// decode decodes a 2xx response into out, unless out is nil. For Client.Do, whose out is a caller's type,
-// an empty body is a success that leaves out unchanged, and no field is required.
+// decode decodes a 2xx response into out, unless out is nil. For Client.Do, whose out is a caller's
+// type, an empty body is a success that leaves out unchanged, and no field is required.
 func (c *core) decode(resp *rest.Response, out any) error {
 	if resp.CutAt > 0 {
 		return c.requestError(resp, fmt.Sprintf("the response is longer than %d bytes", resp.CutAt))
@@ -39,8 +39,8 @@ func (c *core) decode(resp *rest.Response, out any) error {
 	return nil
 }
 
-// required is a type of response with required fields. missing returns the path of the first one that
-// the response lacks, or "".
+// required is a type of response with required fields. missing returns the path of the first one
+// that the response lacks, or "".
 type required interface {
 	missing(r received) string
 }
@@ -67,8 +67,8 @@ func lacks(field string, missing bool) string {
 	return ""
 }
 
-// missingList is missing for a list. The list may be null, as many servers write an empty one, but an
-// element may not.
+// missingList is missing for a list. The list may be null, as many servers write an empty one, but
+// an element may not.
 func missingList[T required](name string, list []T, r received) string {
 	for i, element := range list {
 		if field := element.missing(r); field != "" {
@@ -90,7 +90,8 @@ func (c *core) describeBody(resp *rest.Response, err error) string {
 	return fmt.Sprintf("invalid JSON (%d bytes)", len(resp.Body))
 }
 
-// isPage reports whether the body is a page or another text, and not JSON. The service sends only JSON.
+// isPage reports whether the body is a page or another text, and not JSON. The service sends only
+// JSON.
 func isPage(resp *rest.Response) bool {
 	body := bytes.TrimLeft(resp.Body, " \t\r\n\ufeff")
 	if len(body) == 0 || strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
@@ -99,8 +100,8 @@ func isPage(resp *rest.Response) bool {
 	return !json.Valid(body) && !bytes.ContainsAny(body[:1], `{["`)
 }
 
-// newError returns the error of a request whose response is missing, incomplete or not a 2xx. err is
-// that of internal/rest, or nil.
+// newError returns the error of a request whose response is missing, incomplete or not a 2xx. err
+// is that of internal/rest, or nil.
 func (c *core) newError(r *rest.Response, err error) *Error {
 	e := c.requestError(r, "")
 	e.RetryAfter = r.RetryAfter
@@ -166,8 +167,8 @@ func (c *core) describeForeign(r *rest.Response, body []byte, err error) string 
 	return text
 }
 
-// gatewayText returns what the JSON of a gateway's error says, or "". It reads the shapes of AWS, Apigee,
-// Azure, Cloudflare, Envoy, Google, Kong, Tyk, OAuth 2.0 and problem details (RFC 9457).
+// gatewayText returns what the JSON of a gateway's error says, or "". It reads the shapes of AWS,
+// Apigee, Azure, Cloudflare, Envoy, Google, Kong, Tyk, OAuth 2.0 and problem details (RFC 9457).
 func gatewayText(body []byte) string {
 	var v any
 	if json.Unmarshal(body, &v) != nil {

@@ -41,7 +41,8 @@ func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 				status := op.Status
 				client, mock := testkit.Responding(t, testkit.Canned(status, test.body, test.header...))
 				got, err := op.Call(t.Context(), client)
-				if err == nil && (op.Response == "member" || op.Response == "project") && strings.Contains(test.body, `"id":"a"`) {
+				if err == nil && (op.Response == "member" || op.Response == "project") &&
+					strings.Contains(test.body, `"id":"a"`) {
 					continue // these have no number in them
 				}
 				testkit.RequireNothing(t, got)
@@ -140,7 +141,8 @@ func TestDecode_RejectsMissingFields(t *testing.T) {
 	}
 }
 
-// Minutes and transcripts may be longer than other responses. internal/rest tests the limits, and Do their error.
+// Minutes and transcripts may be longer than other responses. internal/rest tests the limits, and
+// Do their error.
 func TestDecode_AllowsLongTexts(t *testing.T) {
 	t.Parallel()
 	for _, op := range testkit.Operations() {

@@ -26,15 +26,16 @@ type Request struct {
 	Idempotent bool        // two equal requests have the same effect as one, so retry like a GET
 }
 
-// Response holds what the service sent, for fields and headers that this package does not know. [Client.Do]
-// returns it, and [ContextWithResponse] gets it from every other call.
+// Response holds what the service sent, for fields and headers that this package does not know.
+// [Client.Do] returns it, and [ContextWithResponse] gets it from every other call.
 type Response struct {
 	StatusCode int
 	Header     http.Header // without cookies, the API key and the query of a Location
 	Body       []byte      `json:"-"` // at most 4 MiB, or 8 MiB for minutes and a transcript
 }
 
-// Format prints no body, which may contain an upload URL. Nor do the packages slog and encoding/json.
+// Format prints no body, which may contain an upload URL. Nor do the packages slog and
+// encoding/json.
 func (r Response) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "minutes.Response(%d, body of %d bytes)", r.StatusCode, len(r.Body))
 }
@@ -46,19 +47,21 @@ func (c *core) response(r *rest.Response) Response {
 
 type responseKey struct{}
 
-// ContextWithResponse returns a context for one call, which sets resp to the last response of the API that
-// it receives, even if it fails. Use resp for one call at a time, because calls do not lock it.
+// ContextWithResponse returns a context for one call, which sets resp to the last response of the
+// API that it receives, even if it fails. Use resp for one call at a time, because calls do not
+// lock it.
 //
-// WaitAll, ProcessAll and Follow never fill resp, because their requests run concurrently, and neither does
-// any poll, because many waits share it.
+// WaitAll, ProcessAll and Follow never fill resp, because their requests run concurrently, and
+// neither does any poll, because many waits share it.
 func ContextWithResponse(ctx context.Context, resp *Response) context.Context {
 	return context.WithValue(ctx, responseKey{}, resp)
 }
 
 type headerKey struct{}
 
-// ContextWithHeader returns a context for calls whose API requests also have h, for example a trace id. It
-// cannot change Authorization, and adds nothing to uploads or to the requests that waits share.
+// ContextWithHeader returns a context for calls whose API requests also have h, for example a trace
+// id. It cannot change Authorization, and adds nothing to uploads or to the requests that waits
+// share.
 func ContextWithHeader(ctx context.Context, h http.Header) context.Context {
 	merged := http.Header{}
 	outer, _ := ctx.Value(headerKey{}).(http.Header)
@@ -69,16 +72,18 @@ func ContextWithHeader(ctx context.Context, h http.Header) context.Context {
 	return context.WithValue(ctx, headerKey{}, merged)
 }
 
-// Do makes a request to an endpoint that this package does not cover, with the same authentication, rate
-// limit and errors as every other call. If out is not nil, Do decodes the response into out, which must be
-// a pointer. An empty 2xx leaves out unchanged. To read fields that a type of this package lacks, embed the type in the struct of out (see the
-// example), or pass [ContextWithResponse] to the method that returns it, and keep that method's checks.
+// Do makes a request to an endpoint that this package does not cover, with the same authentication,
+// rate limit and errors as every other call. If out is not nil, Do decodes the response into out,
+// which must be a pointer. An empty 2xx leaves out unchanged. To read fields that a type of this
+// package lacks, embed the type in the struct of out (see the example), or pass
+// [ContextWithResponse] to the method that returns it, and keep that method's checks.
 //
-// A GET, or a request with Request.Idempotent, is retried after every failure that [WithMaxRetries] lists.
-// Any other request is retried only after a 429, or if there was no connection, because otherwise the
-// service may have received it.
+// A GET, or a request with Request.Idempotent, is retried after every failure that [WithMaxRetries]
+// lists. Any other request is retried only after a 429, or if there was no connection, because
+// otherwise the service may have received it.
 //
-// Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. The Response is then nil.
+// Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. The Response is
+// then nil.
 func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) {
 	if err := cmp.Or(r.check(out), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err

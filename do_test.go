@@ -35,7 +35,20 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 		client, sent := testkit.OneResponse(t, 201, `{"text":"stored"}`)
 		var out note
 		query := url.Values{"dry run": {"a&b"}, "x": {"1", "2"}}
-		require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "POST", Path: "/v1/meetings/" + url.PathEscape("mtg/1 ü") + "/notes", Query: query, Body: note{"<new>"}}, &out)))
+		require.NoError(t,
+			errorOf(
+				client.Do(
+					t.Context(),
+					minutes.Request{
+						Method: "POST",
+						Path:   "/v1/meetings/" + url.PathEscape("mtg/1 ü") + "/notes",
+						Query:  query,
+						Body:   note{"<new>"},
+					},
+					&out,
+				),
+			),
+		)
 		require.Equal(t, note{"stored"}, out)
 		require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "DELETE", Path: "/v2/x:y"}, nil)))
 		got := sent()
@@ -73,7 +86,14 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 				continue
 			}
 			require.NoError(t, err)
-			require.Equal(t, &minutes.Response{StatusCode: 202, Header: http.Header{"X-Total": {"7"}, "X-Echo": {"Bearer ***"}}, Body: []byte("<p>")}, resp)
+			require.Equal(t,
+				&minutes.Response{
+					StatusCode: 202,
+					Header:     http.Header{"X-Total": {"7"}, "X-Echo": {"Bearer ***"}},
+					Body:       []byte("<p>"),
+				},
+				resp,
+			)
 		}
 	})
 	t.Run("decodes fields of a later interface", func(t *testing.T) {
@@ -102,7 +122,9 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 	})
 	t.Run("returns the error of the service", func(t *testing.T) {
 		t.Parallel()
-		client, _ := testkit.Responding(t, testkit.Canned(404, `{"error":{"code":"NOT_FOUND","message":"No.","request_id":"r"}}`))
+		client, _ := testkit.Responding(t,
+			testkit.Canned(404, `{"error":{"code":"NOT_FOUND","message":"No.","request_id":"r"}}`),
+		)
 		err := errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/x"}, nil))
 		require.ErrorIs(t, err, minutes.ErrNotFound)
 		require.EqualError(t, err, "minutes: GET /v1/x: 404 NOT_FOUND: No. (request id r)")
@@ -126,19 +148,35 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 		t.Parallel()
 		client := testkit.Silent(t)
 		for _, method := range []string{"", "get", "HEAD", "CONNECT", "X Y"} {
-			testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: method, Path: "/v1/x"}, nil)), "Method", "")
+			testkit.RequireParamError(t,
+				errorOf(client.Do(t.Context(), minutes.Request{Method: method, Path: "/v1/x"}, nil)),
+				"Method",
+				"",
+			)
 		}
 		for _, path := range []string{"", "v1/x", "https://elsewhere.example/", "//elsewhere.example", "/v1//x", "/v1/../x", "/v1/%2e%2E/x", "/.", "/",
 			"/v1/x?y=z", "/v1/x#y", "/v1/x?", "/v1/x y", "/v1/ü", "/v1/%zz", "/v1/%0a", "/v1/{id}", "/v1/\\x", "/v1/x\n"} {
-			testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: path}, nil)), "Path", "")
+			testkit.RequireParamError(t,
+				errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: path}, nil)),
+				"Path",
+				"",
+			)
 		}
-		testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "POST", Path: "/v1/x", Body: make(chan int)}, nil)), "Body", "")
+		testkit.RequireParamError(t,
+			errorOf(client.Do(t.Context(), minutes.Request{Method: "POST", Path: "/v1/x", Body: make(chan int)}, nil)),
+			"Body",
+			"",
+		)
 		for _, body := range []any{[]byte("{}"), strings.NewReader("{}"), io.NopCloser(strings.NewReader("{}"))} {
 			err := errorOf(client.Do(t.Context(), minutes.Request{Method: "POST", Path: "/v1/x", Body: body}, nil))
 			testkit.RequireParamError(t, err, "Body", "")
 			require.ErrorContains(t, err, "json.RawMessage")
 		}
-		testkit.RequireParamError(t, errorOf(client.Do(nil, minutes.Request{Method: "POST", Path: "/v1/x"}, nil)), "ctx", "") //lint:ignore SA1012 on purpose
+		testkit.RequireParamError(t,
+			errorOf(client.Do(nil, minutes.Request{Method: "POST", Path: "/v1/x"}, nil)),
+			"ctx",
+			"",
+		) //lint:ignore SA1012 on purpose
 	})
 	t.Run("may repeat a GET and an idempotent request", func(t *testing.T) {
 		t.Parallel()
@@ -153,7 +191,11 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 				sent = rest.AttemptOf(req.Context()).Request
 				return testkit.Canned(204, "")(req)
 			})
-			require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: test.method, Path: "/v1/x", Idempotent: test.idempotent}, nil)))
+			require.NoError(t,
+				errorOf(
+					client.Do(t.Context(), minutes.Request{Method: test.method, Path: "/v1/x", Idempotent: test.idempotent}, nil),
+				),
+			)
 			require.Equal(t, test.want, sent.Repeatable, "%+v", test)
 			require.Equal(t, minutes.OpDo, minutes.Operation(sent.Operation))
 		}
@@ -172,7 +214,9 @@ func TestClient_DoAcceptsNullInList(t *testing.T) {
 		minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(testkit.Canned(200, `{"meetings":[null]}`))}))
 	require.NoError(t, err)
 	var page minutes.MeetingPage
-	require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: http.MethodGet, Path: "/v1/meetings"}, &page)))
+	require.NoError(t,
+		errorOf(client.Do(t.Context(), minutes.Request{Method: http.MethodGet, Path: "/v1/meetings"}, &page)),
+	)
 	require.Equal(t, []*minutes.Meeting{nil}, page.Meetings)
 }
 
@@ -211,7 +255,10 @@ func TestContextWithResponse_ReceivesFieldsThatTheTypesLack(t *testing.T) {
 			var resp minutes.Response
 			err := test.call(minutes.ContextWithResponse(t.Context(), &resp), c)
 			require.Equal(t, test.status == 200, err == nil, "%v", err)
-			require.Equal(t, minutes.Response{StatusCode: test.status, Header: http.Header{"X-New": {"***"}}, Body: []byte(test.body)}, resp)
+			require.Equal(t,
+				minutes.Response{StatusCode: test.status, Header: http.Header{"X-New": {"***"}}, Body: []byte(test.body)},
+				resp,
+			)
 		})
 	}
 }
@@ -221,12 +268,17 @@ func TestContextWithHeader_ReachesAPIRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		sent := map[minutes.Operation]http.Header{}
-		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-			if a, _ := minutes.AttemptFromContext(req.Context()); !a.Shared {
-				sent[a.Operation] = req.Header
-			}
-			return srv.HTTPClient().Transport.RoundTrip(req)
-		})}))
+		c := testkit.Client(
+			srv,
+			minutes.WithHTTPClient(
+				&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+					if a, _ := minutes.AttemptFromContext(req.Context()); !a.Shared {
+						sent[a.Operation] = req.Header
+					}
+					return srv.HTTPClient().Transport.RoundTrip(req)
+				})},
+			),
+		)
 		ctx := minutes.ContextWithHeader(t.Context(), http.Header{"X-Outer": {"1"}, "X-Trace": {"outer"}})
 		ctx = minutes.ContextWithHeader(ctx, http.Header{"x-trace": {"7"}})
 		for _, err := range c.Meetings.All(ctx, nil) {
@@ -246,7 +298,8 @@ func TestContextWithHeader_ReachesAPIRequests(t *testing.T) {
 	})
 }
 
-// The response with an upload URL contains a credential, so nothing that prints a Response shows its body.
+// The response with an upload URL contains a credential, so nothing that prints a Response shows
+// its body.
 func TestResponse_PrintsNoBody(t *testing.T) {
 	t.Parallel()
 	resp := minutes.Response{StatusCode: 200, Body: []byte(`{"upload_url":"https://storage.example/k?signature=abc"}`)}

@@ -1,27 +1,28 @@
-// Package minutes is a client for the Meeting Minutes Service, which turns recordings of meetings into
-// transcripts and written minutes.
+// Package minutes is a client for the Meeting Minutes Service, which turns recordings of meetings
+// into transcripts and written minutes.
 //
-// [MeetingsService.Process] creates a meeting, uploads the recording, waits, and fetches the minutes:
+// [MeetingsService.Process] creates a meeting, uploads the recording, waits, and fetches the
+// minutes:
 //
 //	client, err := minutes.NewFromEnv() // MINUTES_BASE_URL, MINUTES_API_KEY
 //	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "weekly-2026-11-20"}
 //	result, err := client.Meetings.Process(ctx, params, minutes.FromFile("weekly.mp3"), nil)
 //
-// The ExternalID makes the call idempotent, so you can run it again after a crash. If you stored the
-// meeting's id instead, call [MeetingsService.Resume]. [MeetingsService.ProcessAll] processes many
-// recordings concurrently. To wait for meetings whose recordings someone else uploads, use
-// [MeetingsService.Wait] or [MeetingsService.WaitAll]; [MeetingsService.Follow] finds new meetings by
-// itself, because the service has no webhook.
+// The ExternalID makes the call idempotent, so you can run it again after a crash. If you stored
+// the meeting's id instead, call [MeetingsService.Resume]. [MeetingsService.ProcessAll] processes
+// many recordings concurrently. To wait for meetings whose recordings someone else uploads, use
+// [MeetingsService.Wait] or [MeetingsService.WaitAll]; [MeetingsService.Follow] finds new meetings
+// by itself, because the service has no webhook.
 //
 // Package minutestest is an in-memory fake of the service, for tests in which an hour's wait takes
 // milliseconds.
 //
 // # Waiting
 //
-// The service sends no events, so the Client polls: a poll is a GET of one meeting, not of a list page. All
-// waits of a Client together poll a meeting at most once in thirty seconds, because the service asks for
-// that interval. Only the first poll after this Client uploaded, or requested an upload URL, may be
-// earlier. A wait has no overall timeout, so set a deadline on ctx.
+// The service sends no events, so the Client polls: a poll is a GET of one meeting, not of a list
+// page. All waits of a Client together poll a meeting at most once in thirty seconds, because the
+// service asks for that interval. Only the first poll after this Client uploaded, or requested an
+// upload URL, may be earlier. A wait has no overall timeout, so set a deadline on ctx.
 //
 // # Errors
 //
@@ -31,21 +32,22 @@
 //   - [*WaitError]: a wait ended before the meeting reached the status that you wanted.
 //   - [*ParamError]: a parameter or a recording cannot be used, so the Client did not send it.
 //
-// [Retryable] reports whether the same call may succeed later, [RetryAfter] when, and [KeyRejected] whether
-// other calls will fail as well. Every call can also return the following errors, so the methods do not
-// list them:
+// [Retryable] reports whether the same call may succeed later, [RetryAfter] when, and [KeyRejected]
+// whether other calls will fail as well. Every call can also return the following errors, so the
+// methods do not list them:
 //
-//   - [ErrRateLimited], [ErrInternal], [ErrInsufficientScope], and the codes for which [KeyRejected] is
-//     true.
-//   - An *Error without a Code, if the service sent no response, or no valid one. Without any response, it
-//     wraps the error of the context or of the network.
+//   - [ErrRateLimited], [ErrInternal], [ErrInsufficientScope], and the codes for which
+//     [KeyRejected] is true.
+//   - An *Error without a Code, if the service sent no response, or no valid one. Without any
+//     response, it wraps the error of the context or of the network.
 //   - A *ParamError for an unusable id, or a required parameter that is nil.
 //
 // No error, attempt, log or printed value contains the API key or a presigned URL's query.
 //
 // # Operations and scopes
 //
-// Section numbers, such as section 4.2, refer to docs/api.md, which follows the service's API reference,
-// version 1.1.0, and whose section 4 lists all operations and scopes. The word "assumed" marks what the
-// reference does not specify, so a service may differ; [WithRoute] overrides an assumed route.
+// Section numbers, such as section 4.2, refer to docs/api.md, which follows the service's API
+// reference, version 1.1.0, and whose section 4 lists all operations and scopes. The word "assumed"
+// marks what the reference does not specify, so a service may differ; [WithRoute] overrides an
+// assumed route.
 package minutes

@@ -16,8 +16,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
-// ErrorCode is a machine-readable error code of the service (section 7) or of storage, and an error so that
-// it can be the target of [errors.Is]. The service may add codes, which Error.Code then holds as sent.
+// ErrorCode is a machine-readable error code of the service (section 7) or of storage, and an error
+// so that it can be the target of [errors.Is]. The service may add codes, which Error.Code then
+// holds as sent.
 type ErrorCode string
 
 // Error returns the code as the service spells it, such as "NOT_FOUND".
@@ -58,8 +59,8 @@ const (
 	ErrInternal ErrorCode = "INTERNAL_ERROR" // 500: a fault on the service's side
 )
 
-// Scope is a permission of an API key (section 5). The service may add scopes. An operation without its
-// scope fails with [ErrInsufficientScope].
+// Scope is a permission of an API key (section 5). The service may add scopes. An operation without
+// its scope fails with [ErrInsufficientScope].
 type Scope string
 
 // The scopes that operations need.
@@ -72,39 +73,41 @@ const (
 	ScopeMinutesRead    Scope = "minutes:read"
 )
 
-// ErrRateLimited matches every 429, even one with another code, and a request that the Client did not send
-// because of one. This package defines it, because a 429 comes from the service's edge, which sends no code.
+// ErrRateLimited matches every 429, even one with another code, and a request that the Client did
+// not send because of one. This package defines it, because a 429 comes from the service's edge,
+// which sends no code.
 const ErrRateLimited ErrorCode = "RATE_LIMITED"
 
-// Error is the error of a failed API call, and [errors.As] finds it. Compare its code with [errors.Is], as
-// in errors.Is(err, minutes.ErrNotFound), and not its Message, which is for people.
+// Error is the error of a failed API call, and [errors.As] finds it. Compare its code with
+// [errors.Is], as in errors.Is(err, minutes.ErrNotFound), and not its Message, which is for people.
 //
-// The fields describe the last response, whichever attempt received it. But if a later attempt was sent and
-// got no response, a 4xx does not count, because it would say that nothing was done.
+// The fields describe the last response, whichever attempt received it. But if a later attempt was
+// sent and got no response, a 4xx does not count, because it would say that nothing was done.
 type Error struct {
 	StatusCode int // of the last response; 0 if there was none, or if FindByExternalID found no meeting
-	// Code is the service's code (section 7), as sent, or ErrRateLimited. It is empty if the response
-	// did not come from the service.
+	// Code is the service's code (section 7), as sent, or ErrRateLimited. It is empty if the
+	// response did not come from the service.
 	Code      ErrorCode
 	Message   string // for people; if the response does not match the API reference, it says why
 	RequestID string // for support requests
 	// Details says more about the error, for debugging and not for decisions. Error leaves it out,
 	// because it may contain the names of people. It may be nil.
 	Details map[string]any
-	// RetryAfter is how long the service asked to wait (429 and 503), or the rest of the pause if the
-	// Client did not send the request because of an earlier 429. Otherwise it is 0.
+	// RetryAfter is how long the service asked to wait (429 and 503), or the rest of the pause if
+	// the Client did not send the request because of an earlier 429. Otherwise it is 0.
 	RetryAfter   time.Duration
 	Operation    Operation // the operation that was called
 	Method, Path string    // of the request; Path has no query
 	Scope        Scope     // after ErrInsufficientScope, the scope that the operation needs
-	// Err is why the last attempt got no whole response, or why the Client did not retry: an error of the
-	// network or of the context. It is nil if the last response ended the call.
+	// Err is why the last attempt got no whole response, or why the Client did not retry: an error
+	// of the network or of the context. It is nil if the last response ended the call.
 	Err error
 
 	foreign2xx bool // the response is a 2xx with a page that another server sent
 }
 
-// Error returns one line for logs, with the fields except Operation and Details and without secrets.
+// Error returns one line for logs, with the fields except Operation and Details and without
+// secrets.
 func (e *Error) Error() string { return e.text(e.Method+" "+e.Path, "request id") }
 
 // text describes the failure of a request. idName says whose RequestID it is.
@@ -138,7 +141,8 @@ func (e *Error) text(request, idName string) string {
 	return text
 }
 
-// unprefixedError removes the prefix "minutes: " from the text of an error and of the errors it wraps.
+// unprefixedError removes the prefix "minutes: " from the text of an error and of the errors it
+// wraps.
 type unprefixedError struct{ error }
 
 func (n unprefixedError) Error() string {
@@ -167,8 +171,8 @@ func (e *Error) Is(target error) bool {
 	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
 }
 
-// As sets target to Code if target is an *ErrorCode, so that errors.AsType[minutes.ErrorCode](err) finds
-// the code.
+// As sets target to Code if target is an *ErrorCode, so that errors.AsType[minutes.ErrorCode](err)
+// finds the code.
 func (e *Error) As(target any) bool {
 	code, ok := target.(*ErrorCode)
 	if !ok || e.Code == "" {
@@ -184,17 +188,17 @@ func (e *Error) Unwrap() error { return e.Err }
 // GoString keeps secrets in Err, such as a transport's request, out of %#v.
 func (e *Error) GoString() string { return "&minutes.Error{" + e.Error() + "}" }
 
-// ParamError reports a parameter that the Client cannot send, such as a nil pointer, an empty id or a
-// recording that is too large, and comes before any request. The service validates all other values, so an
-// overlong title results in an *Error with ErrInvalidRequest.
+// ParamError reports a parameter that the Client cannot send, such as a nil pointer, an empty id or
+// a recording that is too large, and comes before any request. The service validates all other
+// values, so an overlong title results in an *Error with ErrInvalidRequest.
 type ParamError struct {
 	Param  string // the name of the parameter in the Go signature, or of the field
 	Reason string // describes the problem without the value
 	Err    error  // the cause, such as ErrRecordingEmpty; may be nil
 }
 
-// These errors describe a recording that cannot be uploaded. They are not codes of the service, and are
-// inside a *ParamError, so compare with [errors.Is].
+// These errors describe a recording that cannot be uploaded. They are not codes of the service, and
+// are inside a *ParamError, so compare with [errors.Is].
 var (
 	ErrRecordingEmpty = errors.New("the recording is empty") // it has no bytes
 	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
@@ -206,11 +210,12 @@ var (
 // Error returns the parameter and the reason, but not the value, which may be a secret.
 func (e *ParamError) Error() string { return "minutes: " + e.Param + ": " + e.Reason }
 
-// Unwrap returns Err, so [errors.Is] finds ErrRecordingEmpty, ErrRecordingTooLarge and ErrRecordingFormat.
+// Unwrap returns Err, so [errors.Is] finds ErrRecordingEmpty, ErrRecordingTooLarge and
+// ErrRecordingFormat.
 func (e *ParamError) Unwrap() error { return e.Err }
 
-// MeetingFailedError reports that a meeting reached one of the four failure statuses (section 3), which are
-// final. Its text says how to try again.
+// MeetingFailedError reports that a meeting reached one of the four failure statuses (section 3),
+// which are final. Its text says how to try again.
 type MeetingFailedError struct {
 	MeetingID string
 	Status    Status   // the failure status
@@ -237,8 +242,9 @@ func (e *MeetingFailedError) Error() string {
 	return "minutes: meeting " + id + " ended as " + status + ": " + failureReasons[e.Status] + action
 }
 
-// WaitError reports a wait that ended without a result, for one of the reasons that [MeetingsService.Wait]
-// lists. If polls were failing when ctx was done, errors.As also finds the last *Error.
+// WaitError reports a wait that ended without a result, for one of the reasons that
+// [MeetingsService.Wait] lists. If polls were failing when ctx was done, errors.As also finds the
+// last *Error.
 type WaitError struct {
 	MeetingID string   // empty if Err ended a whole WaitAll, ProcessAll or Follow
 	Meeting   *Meeting // from the last poll or call; nil if there was none
@@ -260,25 +266,26 @@ func (e *WaitError) Error() string {
 	return text
 }
 
-// Unwrap returns the cause, so [errors.Is] finds ErrNoAudio, ErrNotFound or context.DeadlineExceeded.
+// Unwrap returns the cause, so [errors.Is] finds ErrNoAudio, ErrNotFound or
+// context.DeadlineExceeded.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// StorageError reports that the upload of a recording failed (section 4.2), with the fields of the last
-// response from storage.
+// StorageError reports that the upload of a recording failed (section 4.2), with the fields of the
+// last response from storage.
 type StorageError struct {
 	StatusCode int // HTTP status; 0 if there was no response
-	// Code is that of storage, such as "SignatureDoesNotMatch". It is empty if the response was not an XML
-	// error.
+	// Code is that of storage, such as "SignatureDoesNotMatch". It is empty if the response was not
+	// an XML error.
 	Code      ErrorCode
 	Message   string // storage's, or a description of an unexpected response; for people
 	RequestID string // storage's, not the service's
-	// RetryAfter is how long storage asked to wait (429 and 503), or 0. If that is over a minute, or
-	// beyond the context's deadline, the upload makes no further attempt.
+	// RetryAfter is how long storage asked to wait (429 and 503), or 0. If that is over a minute,
+	// or beyond the context's deadline, the upload makes no further attempt.
 	RetryAfter time.Duration
 	MeetingID  string // of the upload
 	Host       string // of storage
-	// Err is what ended the upload, apart from the last response of storage: an error of the network, of
-	// the context, or of the API. It is nil if that response alone ended the upload.
+	// Err is what ended the upload, apart from the last response of storage: an error of the
+	// network, of the context, or of the API. It is nil if that response alone ended the upload.
 	Err error
 }
 
@@ -306,8 +313,9 @@ func (e *StorageError) Unwrap() error { return e.Err }
 // GoString keeps secrets in Err, such as the presigned URL, out of %#v.
 func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.Error() + "}" }
 
-// What an error means: whether the Client itself retries the request (rest.Client), when the error ends a
-// wait (failureOf), and what Retryable and KeyRejected report. The first row that applies counts.
+// What an error means: whether the Client itself retries the request (rest.Client), when the error
+// ends a wait (failureOf), and what Retryable and KeyRejected report. The first row that applies
+// counts.
 //
 //	error                                   retried        ends a wait     Retryable  KeyRejected
 //	the caller canceled ctx                 no             at once         no         no
@@ -327,28 +335,29 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //	ctx's deadline, ErrNoAudio              no             at once         yes        no
 //	a recording that changed                no             -               yes        no
 //
-// A lost connection includes a timeout and a response that broke off. After ten minutes means: if there
-// was no good response meanwhile.
+// A lost connection includes a timeout and a response that broke off. After ten minutes means: if
+// there was no good response meanwhile.
 
-// Retryable reports whether the same call may succeed later, although you change nothing. It returns true
-// for each of these errors, even if err wraps it:
+// Retryable reports whether the same call may succeed later, although you change nothing. It
+// returns true for each of these errors, even if err wraps it:
 //
 //   - a 429, a 408 or a 5xx from the service;
 //   - an error of the function of [WithAPIKeyFunc];
-//   - an API request that got no response, or a page with a 2xx that another server sent, such as a proxy;
+//   - an API request that got no response, or a page with a 2xx that another server sent, such as a
+//     proxy;
 //   - a *StorageError that may not recur, such as a 503 or an expired upload URL;
 //   - minutes or a transcript that are not ready (section 3);
 //   - a file that changed during its upload, because the next upload takes the whole file;
 //   - [ErrNoAudio], because the recording may still arrive, or be uploaded by Resume;
 //   - the context's deadline, because the next call may have a later one.
 //
-// Retryable returns false for everything else, such as a meeting that failed, an unusable recording, a
-// rejected key, or a 2xx that does not match the API reference, because the service has carried out the
-// request; and also for a canceled context and a TLS failure. Of all this, the API reference mentions only
-// the 429, the 500 and what is not ready; the rest is assumed.
+// Retryable returns false for everything else, such as a meeting that failed, an unusable
+// recording, a rejected key, or a 2xx that does not match the API reference, because the service
+// has carried out the request; and also for a canceled context and a TLS failure. Of all this, the
+// API reference mentions only the 429, the 500 and what is not ready; the rest is assumed.
 //
-// A call without a response may have taken effect, so the next one could take effect again. Safe to repeat
-// are reads, Resume, and, with an ExternalID, Create and Process.
+// A call without a response may have taken effect, so the next one could take effect again. Safe to
+// repeat are reads, Resume, and, with an ExternalID, Create and Process.
 func Retryable(err error) bool {
 	if errors.Is(err, context.Canceled) || KeyRejected(err) {
 		return false
@@ -371,8 +380,8 @@ func Retryable(err error) bool {
 		ErrTranscriptNotReady, storage.ErrChanged)
 }
 
-// RetryAfter returns how long the service or storage asked to wait before you repeat a call. If nobody asked
-// to wait, ok is false.
+// RetryAfter returns how long the service or storage asked to wait before you repeat a call. If
+// nobody asked to wait, ok is false.
 func RetryAfter(err error) (d time.Duration, ok bool) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		d = e.RetryAfter
@@ -389,10 +398,10 @@ var keyCodes = []error{
 	ErrOrganisationSuspended, ErrOrganisationExpired,
 }
 
-// KeyRejected reports whether the service rejected the API key, or the organisation as a whole, so that
-// other calls with this key will fail as well until someone fixes that. It is true for a 401, and for each
-// code of a 403 in section 7 except ErrInsufficientScope and ErrForbidden, after which other operations or
-// meetings still work. An unknown code does not count.
+// KeyRejected reports whether the service rejected the API key, or the organisation as a whole, so
+// that other calls with this key will fail as well until someone fixes that. It is true for a 401,
+// and for each code of a 403 in section 7 except ErrInsufficientScope and ErrForbidden, after which
+// other operations or meetings still work. An unknown code does not count.
 func KeyRejected(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.StatusCode == http.StatusUnauthorized || isAny(err, keyCodes...)
@@ -403,8 +412,8 @@ func isAny(err error, targets ...error) bool {
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-// failureOf returns what an error means to a wait. An *Error without a Code is not the service's: the
-// response was lost, invalid, or another server's.
+// failureOf returns what an error means to a wait. An *Error without a Code is not the service's:
+// the response was lost, invalid, or another server's.
 func failureOf(err error) *poll.Failure {
 	f := &poll.Failure{Err: err, Kind: poll.Rejected}
 	e, ok := errors.AsType[*Error](err)

@@ -13,7 +13,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-// What an error means: the rows of the table in errors.go. internal/rest tests which requests are retried.
+// What an error means: the rows of the table in errors.go. internal/rest tests which requests are
+// retried.
 func TestErrors_MeanWhatTheTableSays(t *testing.T) {
 	t.Parallel()
 	const never, once = poll.Transient, poll.Rejected // ends a wait

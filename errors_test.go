@@ -74,7 +74,10 @@ func TestError_ReportsEveryCode(t *testing.T) {
 				require.Equal(t, minutes.ErrorCode(row.code), failed.Code)
 				require.Equal(t, "Plain words.", failed.Message)
 				require.Equal(t, "req_93af", failed.RequestID)
-				require.Equal(t, map[string]any{"fields": []any{"title"}, "holder": map[string]any{"name": "Ada"}}, failed.Details)
+				require.Equal(t,
+					map[string]any{"fields": []any{"title"}, "holder": map[string]any{"name": "Ada"}},
+					failed.Details,
+				)
 				require.Zero(t, failed.RetryAfter)
 				words := "Plain words."
 				if row.code == "INSUFFICIENT_SCOPE" {
@@ -84,7 +87,10 @@ func TestError_ReportsEveryCode(t *testing.T) {
 					require.Empty(t, failed.Scope)
 				}
 				require.Equal(t, op.Name, failed.Operation)
-				require.Equal(t, fmt.Sprintf("minutes: %s %s: %d %s: %s (request id req_93af)", op.Method, op.Path, row.status, row.code, words), err.Error())
+				require.Equal(t,
+					fmt.Sprintf("minutes: %s %s: %d %s: %s (request id req_93af)", op.Method, op.Path, row.status, row.code, words),
+					err.Error(),
+				)
 				for _, other := range rejections {
 					require.Equal(t, other.code == row.code, errors.Is(err, other.is), other.code)
 				}
@@ -175,7 +181,9 @@ func TestError_ShowsWhatAGatewaySays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for status, code := range map[int]minutes.ErrorCode{403: "", 429: minutes.ErrRateLimited} {
-				client, _ := testkit.Responding(t, testkit.Canned(status, body, "Server", "kong/3.4", "Content-Type", "application/json"))
+				client, _ := testkit.Responding(t,
+					testkit.Canned(status, body, "Server", "kong/3.4", "Content-Type", "application/json"),
+				)
 				_, err := client.Usage.Get(t.Context())
 				failed := testkit.RequireError(t, err, testkit.OperationNamed(t, "usage.get"))
 				require.Equal(t, code, failed.Code)
@@ -189,7 +197,9 @@ func TestError_ShowsWhatAGatewaySays(t *testing.T) {
 // A 429 with an envelope keeps its code and is still a rate limit.
 func TestError_429WithEnvelopeIsRateLimit(t *testing.T) {
 	t.Parallel()
-	client, _ := testkit.Responding(t, testkit.Canned(429, `{"error":{"code":"TOO_MANY","message":"m","request_id":"r"}}`, "Retry-After", "7"))
+	client, _ := testkit.Responding(t,
+		testkit.Canned(429, `{"error":{"code":"TOO_MANY","message":"m","request_id":"r"}}`, "Retry-After", "7"),
+	)
 	_, err := client.Usage.Get(t.Context())
 	failed := testkit.RequireError(t, err, testkit.OperationNamed(t, "usage.get"))
 	require.ErrorIs(t, err, minutes.ErrRateLimited)
@@ -201,7 +211,9 @@ func TestError_429WithEnvelopeIsRateLimit(t *testing.T) {
 func TestError_TextCutsLongMessage(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 100_000)
-	client, _ := testkit.Responding(t, testkit.Canned(400, `{"error":{"code":"BAD_REQUEST","message":"`+long+`","request_id":"req_1"}}`))
+	client, _ := testkit.Responding(t,
+		testkit.Canned(400, `{"error":{"code":"BAD_REQUEST","message":"`+long+`","request_id":"req_1"}}`),
+	)
 	_, err := client.Usage.Get(t.Context())
 	failed := testkit.RequireError(t, err, testkit.OperationNamed(t, "usage.get"))
 	require.Equal(t, long, failed.Message)
@@ -225,7 +237,9 @@ func TestErrors_AreSafeForLogs(t *testing.T) {
 	id, err := json.Marshal(nasty + strings.Repeat("long ", 2000))
 	require.NoError(t, err)
 	quoted := `"` + testkit.Key + " " + string(id[1:])
-	c, _ := testkit.Responding(t, testkit.Canned(404, `{"error":{"code":`+quoted+`,"message":`+quoted+`,"request_id":`+quoted+`}}`))
+	c, _ := testkit.Responding(t,
+		testkit.Canned(404, `{"error":{"code":`+quoted+`,"message":`+quoted+`,"request_id":`+quoted+`}}`),
+	)
 	_, err = c.Meetings.Get(t.Context(), "mtg_\u202e"+testkit.Key)
 	requireClean(t, err.Error())
 	c, _ = testkit.Responding(t, testkit.Canned(201, `{"id":`+string(id)+`,"status":"audio_rejected"}`))
@@ -250,7 +264,13 @@ func TestErrors_AreSafeForLogs(t *testing.T) {
 func TestErrors_HaveTextWithoutResponse(t *testing.T) {
 	t.Parallel()
 	m := &minutes.Meeting{ID: "mtg_1", Status: minutes.StatusTranscribing}
-	gone := &minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound, Method: "GET", Path: "/v1/meetings/mtg_1", RequestID: "req_1"}
+	gone := &minutes.Error{
+		StatusCode: 404,
+		Code:       minutes.ErrNotFound,
+		Method:     "GET",
+		Path:       "/v1/meetings/mtg_1",
+		RequestID:  "req_1",
+	}
 	for want, err := range map[string]error{
 		"minutes: title: must not be empty":                                 &minutes.ParamError{Param: "title", Reason: "must not be empty"},
 		"minutes: upload to storage: 403 SignatureDoesNotMatch: no \\":      &minutes.StorageError{StatusCode: 403, Code: "SignatureDoesNotMatch", Message: "no \\"},
@@ -267,19 +287,32 @@ func TestErrors_HaveTextWithoutResponse(t *testing.T) {
 		err := &minutes.MeetingFailedError{Status: status, Meeting: m}
 		require.Regexp(t, `^minutes: meeting mtg_1 ended as `+string(status)+`: .+; .+, create a new meeting$`, err.Error())
 		err.Meeting = &minutes.Meeting{ID: "mtg_1", ExternalID: "rec-1"}
-		require.Regexp(t, `^minutes: meeting mtg_1 ended as `+string(status)+`: .+; .+, delete the meeting and create it again$`, err.Error())
+		require.Regexp(t,
+			`^minutes: meeting mtg_1 ended as `+string(status)+`: .+; .+, delete the meeting and create it again$`,
+			err.Error(),
+		)
 	}
 	wait := &minutes.WaitError{MeetingID: "mtg_1", Meeting: m, Err: gone}
-	require.Equal(t, "minutes: waiting for meeting mtg_1 (last seen transcribing): GET /v1/meetings/mtg_1: 404 NOT_FOUND (request id req_1)", wait.Error())
+	require.Equal(t,
+		"minutes: waiting for meeting mtg_1 (last seen transcribing): GET /v1/meetings/mtg_1: 404 NOT_FOUND (request id req_1)",
+		wait.Error(),
+	)
 	require.ErrorIs(t, wait, minutes.ErrNotFound)
-	require.Equal(t, "minutes: waiting for meeting mtg_1: context canceled", (&minutes.WaitError{MeetingID: "mtg_1", Err: context.Canceled}).Error())
+	require.Equal(t,
+		"minutes: waiting for meeting mtg_1: context canceled",
+		(&minutes.WaitError{MeetingID: "mtg_1", Err: context.Canceled}).Error(),
+	)
 }
 
 // Retryable and KeyRejected of every rejection of section 7, of other responses, and of failures
 // without a response.
 func TestRetryable_AndKeyRejectedClassifyErrors(t *testing.T) {
 	t.Parallel()
-	again := map[minutes.ErrorCode]bool{minutes.ErrMinutesNotReady: true, minutes.ErrTranscriptNotReady: true, minutes.ErrInternal: true}
+	again := map[minutes.ErrorCode]bool{
+		minutes.ErrMinutesNotReady:    true,
+		minutes.ErrTranscriptNotReady: true,
+		minutes.ErrInternal:           true,
+	}
 	type verdicts struct{ retryable, key bool }
 	check := func(t *testing.T, err error, want verdicts) {
 		t.Helper()
@@ -332,8 +365,8 @@ func TestRetryable_AndKeyRejectedClassifyErrors(t *testing.T) {
 	assert.False(t, minutes.KeyRejected(nil))
 }
 
-// A 2xx says that the request was carried out, so the same call must not be made again, unless another
-// server sent the 2xx, or it broke off.
+// A 2xx says that the request was carried out, so the same call must not be made again, unless
+// another server sent the 2xx, or it broke off.
 func TestRetryable_JudgesA2xx(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -377,7 +410,11 @@ func TestRetryable_ClassifiesErrorsOfCalls(t *testing.T) {
 			c, _ := testkit.Responding(t, lost(err))
 			_, err := c.Usage.Get(t.Context())
 			require.Equal(t, want, minutes.Retryable(err), "%v", err)
-			store := testkit.Directed(t, "https://storage.example/k?s=1", minutes.StatusCreated, testbase.RoundTripper(lost(err)))
+			store := testkit.Directed(t,
+				"https://storage.example/k?s=1",
+				minutes.StatusCreated,
+				testbase.RoundTripper(lost(err)),
+			)
 			err = store.Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil)
 			require.Equal(t, want, minutes.Retryable(err), "%v", err)
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// MeetingsService has the operations on meetings (section 4.2), and methods that combine several of them,
-// such as Process, which leads from a recording to its minutes.
+// MeetingsService has the operations on meetings (section 4.2), and methods that combine several of
+// them, such as Process, which leads from a recording to its minutes.
 type MeetingsService struct{ service }
 
 // The operations of [MeetingsService].
@@ -36,8 +36,8 @@ const (
 	OpMeetingsTranscript      Operation = "meetings.transcript" // assumed: GET /v1/meetings/{meeting_id}/transcript
 )
 
-// Meeting is what the service says about a meeting (section 2.1). If it leaves a field out, or sends null
-// or "", the field is zero. Date and Time have no time zone.
+// Meeting is what the service says about a meeting (section 2.1). If it leaves a field out, or
+// sends null or "", the field is zero. Date and Time have no time zone.
 type Meeting struct {
 	ID              string     `json:"id"` // begins with mtg_
 	Title           string     `json:"title"`
@@ -66,8 +66,8 @@ func (m *Meeting) missing(r received) string {
 // Duration returns DurationSeconds, which is 0 until the service has processed the recording.
 func (m *Meeting) Duration() time.Duration { return time.Duration(m.DurationSeconds) * time.Second }
 
-// Status says how far the service has come with a meeting (section 3). The service may add statuses, so an
-// unknown one neither ends a wait nor is final.
+// Status says how far the service has come with a meeting (section 3). The service may add
+// statuses, so an unknown one neither ends a wait nor is final.
 type Status string
 
 // The statuses of a meeting for which all goes well, in order.
@@ -182,9 +182,9 @@ type Turn struct {
 // label finds the beginning of a turn, with the brackets and stars around the label.
 var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(<{*]*(spk_[0-9]+)[])>}*]*:[])>}*:]*`)
 
-// Turns splits the transcript into turns, in order. A label, spk_<n>, begins a turn if it begins a line, or
-// if a colon follows it. The label may be in brackets or between stars. All of this is assumed, because
-// section 2.7 only shows the labels.
+// Turns splits the transcript into turns, in order. A label, spk_<n>, begins a turn if it begins a
+// line, or if a colon follows it. The label may be in brackets or between stars. All of this is
+// assumed, because section 2.7 only shows the labels.
 func (t *Transcript) Turns() iter.Seq[Turn] {
 	transcript := t.Text
 	return func(yield func(Turn) bool) {
@@ -214,9 +214,9 @@ func (t *UploadTarget) missing(received) string {
 	return lacks("upload_url", t.UploadURL.Reveal() == "")
 }
 
-// PresignedURL is a URL whose query is a credential, so everyone who has the whole URL can upload. To keep
-// it out of logs, the packages fmt and slog show it without its query, and encoding/json refuses to write
-// it. Only Reveal returns the whole URL.
+// PresignedURL is a URL whose query is a credential, so everyone who has the whole URL can upload.
+// To keep it out of logs, the packages fmt and slog show it without its query, and encoding/json
+// refuses to write it. Only Reveal returns the whole URL.
 type PresignedURL struct {
 	whole *string // a pointer, because fmt prints no pointer's target in a field
 }
@@ -260,8 +260,8 @@ func (u *PresignedURL) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MeetingCreateParams describes a meeting for Create and Process. Title and Date are required. An empty
-// field, other than Title, is not sent, so the service chooses its default.
+// MeetingCreateParams describes a meeting for Create and Process. Title and Date are required. An
+// empty field, other than Title, is not sent, so the service chooses its default.
 type MeetingCreateParams struct {
 	Title string `json:"title"`          // 1 to 300 characters
 	Date  string `json:"date,omitempty"` // YYYY-MM-DD; see DateOf
@@ -269,8 +269,8 @@ type MeetingCreateParams struct {
 	// ExternalID is the caller's own reference, at most 128 characters, unique within the
 	// organisation. It makes Create and Process idempotent, so you can repeat them.
 	ExternalID string `json:"external_id,omitempty"`
-	// ParticipantIDs are member ids, with which the transcript spells names better, and the minutes can
-	// name the speakers. Set them before the upload, because they cannot change after it.
+	// ParticipantIDs are member ids, with which the transcript spells names better, and the minutes
+	// can name the speakers. Set them before the upload, because they cannot change after it.
 	ParticipantIDs []string   `json:"participant_ids,omitempty"`
 	ProjectID      string     `json:"project_id,omitempty"`  // empty: in no project
 	SharedWith     []string   `json:"shared_with,omitempty"` // member ids; only used with VisibilityShared
@@ -278,8 +278,8 @@ type MeetingCreateParams struct {
 	Visibility     Visibility `json:"visibility,omitempty"`  // empty: the key's default
 }
 
-// MeetingUpdateParams lists the fields to change. A nil pointer leaves a field unchanged, whereas a pointer
-// to "" clears Time or ProjectID.
+// MeetingUpdateParams lists the fields to change. A nil pointer leaves a field unchanged, whereas a
+// pointer to "" clears Time or ProjectID.
 type MeetingUpdateParams struct {
 	Title     *string `json:"title,omitempty"`      // 1 to 300 characters; cannot be cleared
 	Date      *string `json:"date,omitempty"`       // YYYY-MM-DD; cannot be cleared
@@ -287,8 +287,8 @@ type MeetingUpdateParams struct {
 	ProjectID *string `json:"project_id,omitempty"` // "" takes the meeting out of its project
 }
 
-// MeetingListParams selects the meetings of a list; the zero value selects all. Assumed: the list is
-// ordered by CreatedAt, and not by Date.
+// MeetingListParams selects the meetings of a list; the zero value selects all. Assumed: the list
+// is ordered by CreatedAt, and not by Date.
 type MeetingListParams struct {
 	Limit      int    `url:"limit,omitempty"`       // meetings per page, 1 to 50; 0 means 25 for List and 50 for All
 	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the previous page
@@ -297,9 +297,10 @@ type MeetingListParams struct {
 	DateTo     string `url:"date_to,omitempty"`     // YYYY-MM-DD, inclusive
 }
 
-// Create creates a meeting, and needs the scope meetings:write. If a meeting with the same ExternalID
-// exists, Create returns that meeting unchanged, and created is false. So created is also false if the
-// first attempt created the meeting, but its response was lost and a retry found the meeting.
+// Create creates a meeting, and needs the scope meetings:write. If a meeting with the same
+// ExternalID exists, Create returns that meeting unchanged, and created is false. So created is
+// also false if the first attempt created the meeting, but its response was lost and a retry found
+// the meeting.
 //
 // Errors:
 //   - [ErrInvalidRequest]: Details["fields"] lists the invalid fields.
@@ -322,8 +323,8 @@ func (s *MeetingsService) create(
 }
 
 // Get returns one meeting, and needs the scope meetings:read. To wait for a status, use
-// [MeetingsService.Wait], because the service asks for thirty seconds between two polls, and only waits
-// keep that interval.
+// [MeetingsService.Wait], because the service asks for thirty seconds between two polls, and only
+// waits keep that interval.
 //
 // Errors: [ErrNotFound].
 func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {
@@ -331,11 +332,11 @@ func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) 
 	return m, err
 }
 
-// List returns one page of meetings, newest first, and needs the scope meetings:read. params may be nil. To
-// read all pages, use [MeetingsService.All].
+// List returns one page of meetings, newest first, and needs the scope meetings:read. params may be
+// nil. To read all pages, use [MeetingsService.All].
 //
-// Errors: [ErrInvalidRequest] (filters that exclude each other), [ErrInvalidLimit], [ErrInvalidCursor],
-// [ErrInvalidDate], [ErrInvalidDateRange].
+// Errors: [ErrInvalidRequest] (filters that exclude each other), [ErrInvalidLimit],
+// [ErrInvalidCursor], [ErrInvalidDate], [ErrInvalidDateRange].
 func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
 	page, _, err := call[MeetingPage](ctx, s.core, OpMeetingsList, rest.Request{Query: params})
 	return page, err
@@ -344,12 +345,13 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 // largestPage is the largest Limit that the service allows (section 8).
 const largestPage = 50
 
-// All yields all meetings that params select, newest first, and needs the scope meetings:read. It requests
-// each page only when the loop needs it. If params.Limit is 0, pages have up to 50 meetings, because that
-// costs the fewest requests. params may be nil, and if it has a Cursor, All starts there.
+// All yields all meetings that params select, newest first, and needs the scope meetings:read. It
+// requests each page only when the loop needs it. If params.Limit is 0, pages have up to 50
+// meetings, because that costs the fewest requests. params may be nil, and if it has a Cursor, All
+// starts there.
 //
-// Errors: those of [MeetingsService.List], and an *[Error] if the service repeats a cursor, since the loop
-// would never end. An error comes with a nil meeting, and ends the loop.
+// Errors: those of [MeetingsService.List], and an *[Error] if the service repeats a cursor, since
+// the loop would never end. An error comes with a nil meeting, and ends the loop.
 func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) iter.Seq2[*Meeting, error] {
 	first := *cmp.Or(params, new(MeetingListParams))
 	if first.Limit == 0 && first.ExternalID == "" { // ExternalID excludes the other filters
@@ -384,10 +386,11 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 	}
 }
 
-// FindByExternalID returns the meeting whose ExternalID is externalID, and needs the scope meetings:read.
+// FindByExternalID returns the meeting whose ExternalID is externalID, and needs the scope
+// meetings:read.
 //
-// Errors: [ErrInvalidExternalID], [ErrNotFound] (no such meeting that the key can see; its StatusCode is 0,
-// because the service sent a 200 with a list).
+// Errors: [ErrInvalidExternalID], [ErrNotFound] (no such meeting that the key can see; its
+// StatusCode is 0, because the service sent a 200 with a list).
 func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {
 	if externalID == "" {
 		return nil, &ParamError{Param: "externalID", Reason: "must not be empty"}
@@ -411,11 +414,11 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	return nil, miss
 }
 
-// Update changes title, date, start time or project in any status of the meeting, and needs the scope
-// meetings:write. If params is nil, Update changes nothing.
+// Update changes title, date, start time or project in any status of the meeting, and needs the
+// scope meetings:write. If params is nil, Update changes nothing.
 //
-// A change of title, date or project can cost a credit once the minutes are ready (section 8). A retry
-// could cost another one, so the Client does not retry an Update that may have taken effect.
+// A change of title, date or project can cost a credit once the minutes are ready (section 8). A
+// retry could cost another one, so the Client does not retry an Update that may have taken effect.
 //
 // Errors: [ErrInvalidRequest], [ErrBadRequest], [ErrInvalidDate], [ErrInvalidTime], [ErrForbidden],
 // [ErrNotFound] (no such meeting; assumed: also no such project).
@@ -425,9 +428,9 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 	return m, err
 }
 
-// Delete deletes a meeting and everything that belongs to it, which cannot be undone, and needs the scope
-// meetings:delete. If an attempt may have deleted the meeting and its retry gets a NOT_FOUND, Delete
-// succeeds.
+// Delete deletes a meeting and everything that belongs to it, which cannot be undone, and needs the
+// scope meetings:delete. If an attempt may have deleted the meeting and its retry gets a NOT_FOUND,
+// Delete succeeds.
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
@@ -441,10 +444,10 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// SetParticipants replaces the participants with memberIDs, so an empty list removes all of them. A nil list
-// is a *[ParamError], because a list that someone forgot to read would remove all, too. SetParticipants
-// needs the scope meetings:write (assumed). It works only while the meeting has no audio, because the
-// transcript depends on the participants.
+// SetParticipants replaces the participants with memberIDs, so an empty list removes all of them. A
+// nil list is a *[ParamError], because a list that someone forgot to read would remove all, too.
+// SetParticipants needs the scope meetings:write (assumed). It works only while the meeting has no
+// audio, because the transcript depends on the participants.
 //
 // Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; assumed: also no such member),
 // [ErrForbidden] (assumed), [ErrParticipantsLocked].
@@ -460,9 +463,9 @@ func (s *MeetingsService) SetParticipants(ctx context.Context, id string, member
 	return m, err
 }
 
-// UploadURL requests a target for one upload, which [MeetingsService.Upload] does for you, and needs the
-// scope meetings:write (assumed). contentType is the MIME type of the recording, which the upload must send
-// unchanged as its Content-Type.
+// UploadURL requests a target for one upload, which [MeetingsService.Upload] does for you, and
+// needs the scope meetings:write (assumed). contentType is the MIME type of the recording, which
+// the upload must send unchanged as its Content-Type.
 //
 // Errors (assumed): [ErrInvalidRequest] (not a MIME type), [ErrBadRequest] (the meeting has audio),
 // [ErrForbidden], [ErrNotFound].
@@ -491,7 +494,8 @@ func (s *MeetingsService) uploadURL(
 	return target, resp, nil
 }
 
-// Minutes returns the written minutes, as HTML if format is empty, and needs the scope minutes:read.
+// Minutes returns the written minutes, as HTML if format is empty, and needs the scope
+// minutes:read.
 //
 // Errors: [ErrMinutesNotReady], [ErrInvalidRequest] (unknown format), [ErrNotFound].
 func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {
@@ -507,8 +511,9 @@ func minutesRequest(id string, format Format) rest.Request {
 	return rest.Request{ID: id, Query: &query, MaxBody: maxText}
 }
 
-// Transcript returns what the participants said. The labels in it only distinguish the speakers, whose names
-// are in the minutes. Method, path and the scope minutes:read are assumed, so you may need [WithRoute].
+// Transcript returns what the participants said. The labels in it only distinguish the speakers,
+// whose names are in the minutes. Method, path and the scope minutes:read are assumed, so you may
+// need [WithRoute].
 //
 // Errors: [ErrTranscriptNotReady], [ErrNotFound] (no such meeting, or the assumed path is wrong).
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (*Transcript, error) {
@@ -518,8 +523,9 @@ func (s *MeetingsService) Transcript(ctx context.Context, id string) (*Transcrip
 
 func transcriptRequest(id string) rest.Request { return rest.Request{ID: id, MaxBody: maxText} }
 
-// callMeeting is call for an operation whose response is one meeting. Any such response to the user's own
-// call counts as a poll, so callMeeting records it with the poller, which records its own polls itself.
+// callMeeting is call for an operation whose response is one meeting. Any such response to the
+// user's own call counts as a poll, so callMeeting records it with the poller, which records its
+// own polls itself.
 func (c *core) callMeeting(ctx context.Context, op Operation, in rest.Request) (*Meeting, *rest.Response, error) {
 	sent := c.poller.Sending()
 	m, resp, err := call[Meeting](ctx, c, op, in)

@@ -58,7 +58,12 @@ func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				m, _, err := testkit.Client(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Gone", Date: "2026-11-20"})
+				m, _, err := testkit.Client(
+					srv,
+				).Meetings.Create(
+					t.Context(),
+					&minutes.MeetingCreateParams{Title: "Gone", Date: "2026-11-20"},
+				)
 				require.NoError(t, err)
 				if !test.ok && test.name != "page of a gateway" && test.name != "forbidden" {
 					require.NoError(t, testkit.Client(srv).Meetings.Delete(t.Context(), m.ID)) // by another caller
@@ -256,7 +261,12 @@ func (b *book) client(t testing.TB) *minutes.Client {
 }
 
 // collect ranges over the sequence to its end.
-func collect(t testing.TB, ctx context.Context, c *minutes.Client, params *minutes.MeetingListParams) (ids []string, failure error) {
+func collect(
+	t testing.TB,
+	ctx context.Context,
+	c *minutes.Client,
+	params *minutes.MeetingListParams,
+) (ids []string, failure error) {
 	t.Helper()
 	for m, err := range c.Meetings.All(ctx, params) {
 		require.NoError(t, failure, "the sequence continues after an error")

@@ -24,8 +24,8 @@ type Member struct {
 	Status MemberStatus `json:"status"`         // whether the member can sign in
 }
 
-// MemberStatus says whether a member can sign in (section 2.3). A meeting can only be shared with members
-// that are active or invited. The service may add statuses.
+// MemberStatus says whether a member can sign in (section 2.3). A meeting can only be shared with
+// members that are active or invited. The service may add statuses.
 type MemberStatus string
 
 // The statuses of members that the API reference names.
@@ -48,18 +48,19 @@ type memberList struct {
 	Members []*Member `json:"members"`
 }
 
-// List returns the organisation's human members, without integrations, and needs the scope employees:read.
+// List returns the organisation's human members, without integrations, and needs the scope
+// employees:read.
 func (s *MembersService) List(ctx context.Context) ([]*Member, error) {
 	list, _, err := call[memberList](ctx, s.core, OpMembersList, rest.Request{})
 	return cmp.Or(list, new(memberList)).Members, err
 }
 
-// Create adds a member without an account, which costs no licence and sends nobody a message, and needs the
-// scope employees:write. The Client does not retry a Create that may have taken effect, because a retry
-// could add the member twice.
+// Create adds a member without an account, which costs no licence and sends nobody a message, and
+// needs the scope employees:write. The Client does not retry a Create that may have taken effect,
+// because a retry could add the member twice.
 //
-// Errors: [ErrInvalidRequest], [ErrInvalidEmail], [ErrEmailTaken] (Details names the member with the
-// address), [ErrMemberLimitExceeded].
+// Errors: [ErrInvalidRequest], [ErrInvalidEmail], [ErrEmailTaken] (Details names the member with
+// the address), [ErrMemberLimitExceeded].
 func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams) (*Member, error) {
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// Operation names the operation of an [Error] or [Attempt]; [WithRoute] can give another route to one
-// that is marked as assumed. Each constant is named after its method: OpMeetingsGet is
+// Operation names the operation of an [Error] or [Attempt]; [WithRoute] can give another route to
+// one that is marked as assumed. Each constant is named after its method: OpMeetingsGet is
 // [MeetingsService.Get].
 type Operation string
 
@@ -25,12 +25,13 @@ type AttemptInfo struct {
 	Operation Operation // OpUpload for the PUT to storage
 	MeetingID string    // empty if the path has no meeting
 	Number    int       // number of the attempt in its call, from 1; a new upload URL does not restart it
-	// Shared reports that the poller makes the request for all waits, so its context is not that of a call.
+	// Shared reports that the poller makes the request for all waits, so its context is not that of
+	// a call.
 	Shared bool
 }
 
-// Attempt describes one finished attempt, of an API call, of a request for waits, or of an upload. It
-// contains no secret, so an observer can log it.
+// Attempt describes one finished attempt, of an API call, of a request for waits, or of an upload.
+// It contains no secret, so an observer can log it.
 type Attempt struct {
 	AttemptInfo
 	Method string // of the request
@@ -44,15 +45,15 @@ type Attempt struct {
 	Sent       int64         // number of bytes of the recording that were sent; 0 for API calls
 	Duration   time.Duration // of this attempt, including the response
 
-	// WillRetry reports that the Client plans another attempt, after at most RetryIn. For an upload,
-	// the Client may poll the meeting first, and find that the audio has arrived.
+	// WillRetry reports that the Client plans another attempt, after at most RetryIn. For an
+	// upload, the Client may poll the meeting first, and find that the audio has arrived.
 	WillRetry bool
 	RetryIn   time.Duration // the longest wait before the next attempt, unless others go first; 0 without a retry
 	Pause     time.Duration // of all API requests, if this attempt's 429 started or extended the pause; else 0
 }
 
-// AttemptFromContext tells your own transport what an attempt is for, from the context of its request. If
-// ctx is any other context, ok is false.
+// AttemptFromContext tells your own transport what an attempt is for, from the context of its
+// request. If ctx is any other context, ok is false.
 func AttemptFromContext(ctx context.Context) (info AttemptInfo, ok bool) {
 	a := rest.AttemptOf(ctx)
 	if a == nil {

@@ -51,8 +51,8 @@ func (a answers) count(op minutes.Operation, status int) {
 	a[op][status]++
 }
 
-// The attempts account for everything that the service received: requests by operation and status, and
-// retries.
+// The attempts account for everything that the service received: requests by operation and status,
+// and retries.
 func TestWithObserver_SeesEveryRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,11 @@ func TestWithObserver_SeesEveryRequest(t *testing.T) {
 		} {
 			srv.Inject(minutestest.Match{Operation: op}, faults...)
 		}
-		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Refuse(minutes.ErrInternal), minutestest.RateLimit("2"))
+		srv.Inject(
+			minutestest.Match{Operation: minutes.OpMeetingsGet},
+			minutestest.Refuse(minutes.ErrInternal),
+			minutestest.RateLimit("2"),
+		)
 		heard := new(events)
 		c := testkit.Client(srv, minutes.WithObserver(heard.observe))
 		jobs := func(yield func(minutes.Job) bool) {
@@ -125,7 +129,11 @@ func TestAttempt_HasDurationAndWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit("3").Delayed(2*time.Second), minutestest.Reset())
+		srv.Inject(
+			minutestest.Match{Operation: minutes.OpUsageGet},
+			minutestest.RateLimit("3").Delayed(2*time.Second),
+			minutestest.Reset(),
+		)
 		heard := new(events)
 		c := testkit.Client(srv, minutes.WithObserver(heard.observe))
 		_, err := c.Usage.Get(t.Context())
@@ -133,7 +141,10 @@ func TestAttempt_HasDurationAndWait(t *testing.T) {
 		attempts := heard.all()
 		require.Len(t, attempts, 3)
 		require.Equal(t, minutes.Attempt{
-			AttemptInfo: minutes.AttemptInfo{Operation: minutes.OpUsageGet, Number: 1}, Method: "GET", URL: minutestest.BaseURL + "/v1/usage",
+			AttemptInfo: minutes.AttemptInfo{
+				Operation: minutes.OpUsageGet,
+				Number:    1,
+			}, Method: "GET", URL: minutestest.BaseURL + "/v1/usage",
 			StatusCode: 429, Code: minutes.ErrRateLimited, Duration: 2 * time.Second, WillRetry: true, RetryIn: attempts[0].RetryIn, Pause: attempts[0].Pause,
 		}, attempts[0])
 		require.ErrorContains(t, attempts[1].Err, "reset")
@@ -147,7 +158,11 @@ func TestAttempt_ReportsStallAndRejection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(time.Hour), minutestest.RefuseUpload(403, "AccessDenied"))
+		srv.Inject(
+			minutestest.Match{Operation: minutes.OpUpload},
+			minutestest.Delay(time.Hour),
+			minutestest.RefuseUpload(403, "AccessDenied"),
+		)
 		heard := new(events)
 		c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithMaxRetries(1))
 		id := testkit.Waiting(t, srv)
@@ -173,8 +188,8 @@ func TestAttempt_ReportsStallAndRejection(t *testing.T) {
 	})
 }
 
-// The Client logs when the requests of its waits begin to fail, with the error, and once when they work
-// again.
+// The Client logs when the requests of its waits begin to fail, with the error, and once when they
+// work again.
 func TestWithLogger_ReportsFailingPolls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -198,7 +213,11 @@ func TestWithObserver_MayUseTheClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet, Nth: 2}, minutestest.RateLimit("1"), minutestest.BadGateway())
+		srv.Inject(
+			minutestest.Match{Operation: minutes.OpMeetingsGet, Nth: 2},
+			minutestest.RateLimit("1"),
+			minutestest.BadGateway(),
+		)
 		var c *minutes.Client
 		var within, others atomic.Int32
 		c = testkit.Client(srv, minutes.WithObserver(func(ctx context.Context, _ minutes.Attempt) {
@@ -234,13 +253,21 @@ func TestAttemptFromContext_FindsAttempt(t *testing.T) {
 		transport := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			a, ok := minutes.AttemptFromContext(req.Context())
 			assert.True(t, ok)
-			assert.Equal(t, a.Operation == minutes.OpMeetingsGet, req.Context().Value(testKey{}) == nil, "the poller has no caller's context")
+			assert.Equal(t,
+				a.Operation == minutes.OpMeetingsGet,
+				req.Context().Value(testKey{}) == nil,
+				"the poller has no caller's context",
+			)
 			sent = append(sent, a)
 			return srv.HTTPClient().Transport.RoundTrip(req)
 		})
-		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithObserver(func(_ context.Context, a minutes.Attempt) {
-			heard = append(heard, a.AttemptInfo)
-		}))
+		c := testkit.Client(
+			srv,
+			minutes.WithHTTPClient(&http.Client{Transport: transport}),
+			minutes.WithObserver(func(_ context.Context, a minutes.Attempt) {
+				heard = append(heard, a.AttemptInfo)
+			}),
+		)
 		ctx := context.WithValue(t.Context(), testKey{}, true)
 		_, err := c.Usage.Get(ctx)
 		require.NoError(t, err)
@@ -280,7 +307,9 @@ func TestWithStorageHTTPClient_ServesOnlyUploads(t *testing.T) {
 		var api, storage []string
 		own := []minutes.Option{minutes.WithHTTPClient(through(&api)), minutes.WithStorageHTTPClient(through(&storage))}
 		for range 2 {
-			require.NoError(t, testkit.Client(srv, own...).Meetings.Upload(t.Context(), testkit.Waiting(t, srv), testkit.Audio(10), nil))
+			require.NoError(t,
+				testkit.Client(srv, own...).Meetings.Upload(t.Context(), testkit.Waiting(t, srv), testkit.Audio(10), nil),
+			)
 			require.Equal(t, []string{"api.minutes.test"}, api)
 			require.Equal(t, []string{"storage.minutes.test"}, storage)
 			slices.Reverse(own) // their order does not matter
@@ -293,14 +322,24 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.Refuse(minutes.ErrInternal), minutestest.RateLimit("3"), minutestest.Reset())
+		srv.Inject(
+			minutestest.Match{Operation: "meetings.get"},
+			minutestest.Refuse(minutes.ErrInternal),
+			minutestest.RateLimit("3"),
+			minutestest.Reset(),
+		)
 		out := new(testbase.Buffer)
-		log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return a
-		}}))
+		log := slog.New(
+			slog.NewTextHandler(
+				out,
+				&slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+					if a.Key == slog.TimeKey {
+						return slog.Attr{}
+					}
+					return a
+				}},
+			),
+		)
 		c := testkit.Client(srv, minutes.WithLogger(log), minutes.WithMaxRetries(4))
 		j := testkit.Jobs()[len(testkit.Jobs())-1]
 		id := j.MeetingFor(t, srv)
@@ -317,7 +356,14 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 			{`error="`, "connection reset", "wait=2s"},
 			{"status=200"},
 		} {
-			want = append(want, "level=DEBUG", "operation=meetings.get", "method=GET", "url="+minutestest.BaseURL+"/v1/meetings/"+id, fmt.Sprintf("attempt=%d", i+1))
+			want = append(
+				want,
+				"level=DEBUG",
+				"operation=meetings.get",
+				"method=GET",
+				"url="+minutestest.BaseURL+"/v1/meetings/"+id,
+				fmt.Sprintf("attempt=%d", i+1),
+			)
 			for _, w := range want {
 				require.Contains(t, lines[i], w)
 			}

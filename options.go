@@ -75,16 +75,18 @@ func option(name string, ok bool, reason string, set func(*settings)) Option {
 	}}
 }
 
-// WithAPIKeyFunc makes the Client ask get for the API key of each attempt, so that a key can change without
-// a new Client, and waits outlast the change. New then gets an empty apiKey.
+// WithAPIKeyFunc makes the Client ask get for the API key of each attempt, so that a key can change
+// without a new Client, and waits outlast the change. New then gets an empty apiKey.
 //
-//   - The Client calls get often, and on many goroutines at once, so get should cache the key, and obey its
-//     context. Surrounding white space does not matter, so get may return the content of a file.
-//   - After a 401, the Client asks again. If the key has changed, the Client repeats the request once.
-//     Otherwise the key counts as rejected, which ends all waits; see [KeyRejected]. So get must return a new
-//     key before the old one is revoked.
-//   - If get returns an error, or takes as long as an attempt may take, the call ends with an *[Error] that
-//     wraps the error. [Retryable] is true, and the Client does not retry by itself, but a wait goes on.
+//   - The Client calls get often, and on many goroutines at once, so get should cache the key, and
+//     obey its context. Surrounding white space does not matter, so get may return the content of a
+//     file.
+//   - After a 401, the Client asks again. If the key has changed, the Client repeats the request
+//     once. Otherwise the key counts as rejected, which ends all waits; see [KeyRejected]. So get
+//     must return a new key before the old one is revoked.
+//   - If get returns an error, or takes as long as an attempt may take, the call ends with an
+//     *[Error] that wraps the error. [Retryable] is true, and the Client does not retry by itself,
+//     but a wait goes on.
 //
 // No error or log shows any key that get has returned.
 func WithAPIKeyFunc(get func(context.Context) (string, error)) Option {
@@ -97,10 +99,10 @@ func WithAPIKeyFunc(get func(context.Context) (string, error)) Option {
 	})
 }
 
-// WithInsecureHTTP permits http for every host, and not only for loopback, and also for the upload URLs of
-// a service whose base URL has http. Use it only in a network that you trust, for example for a fake in
-// another container: everyone on the way can read the API key, the recordings and the minutes, and change
-// them.
+// WithInsecureHTTP permits http for every host, and not only for loopback, and also for the upload
+// URLs of a service whose base URL has http. Use it only in a network that you trust, for example
+// for a fake in another container: everyone on the way can read the API key, the recordings and the
+// minutes, and change them.
 func WithInsecureHTTP() Option {
 	return option("WithInsecureHTTP", true, "", func(s *settings) { s.insecureHTTP = true })
 }
@@ -108,22 +110,23 @@ func WithInsecureHTTP() Option {
 // WithHTTPClient makes API calls with hc's transport, and uploads too, unless you add
 // [WithStorageHTTPClient]. The Client never changes hc, and ignores hc.Jar and hc.CheckRedirect.
 //
-//   - hc.Timeout limits one attempt of an API call, but no upload. If it is 0, an attempt may take 30
-//     seconds.
-//   - If hc.Transport is an [http.Transport], for example with your own proxy or certificate authority, the
-//     Client uses clones of it: with HTTP/2 pings for API calls, because without them it would go on using
-//     a dead connection, and with HTTP/1.1 for uploads, because they are slow over HTTP/2.
+//   - hc.Timeout limits one attempt of an API call, but no upload. If it is 0, an attempt may take
+//     30 seconds.
+//   - If hc.Transport is an [http.Transport], for example with your own proxy or certificate
+//     authority, the Client uses clones of it: with HTTP/2 pings for API calls, because without
+//     them it would go on using a dead connection, and with HTTP/1.1 for uploads, because they are
+//     slow over HTTP/2.
 //   - The Client uses any other transport as it is. If yours wraps an [http.Transport], set its
 //     HTTP2.SendPingTimeout, and its ExpectContinueTimeout so that rejected uploads show a reason.
-//   - If the transport adds a header such as Authorization, or records URLs, give uploads another one with
-//     WithStorageHTTPClient: storage must not get your credentials, and the presigned URL of an upload is a
-//     credential itself.
-//   - The transport must not retry, and must not follow redirects, by itself. The Client cannot know what such
-//     a transport has sent, so a request that is not safe to repeat could be carried out twice, and a
-//     recording could be buffered in memory.
+//   - If the transport adds a header such as Authorization, or records URLs, give uploads another
+//     one with WithStorageHTTPClient: storage must not get your credentials, and the presigned URL
+//     of an upload is a credential itself.
+//   - The transport must not retry, and must not follow redirects, by itself. The Client cannot
+//     know what such a transport has sent, so a request that is not safe to repeat could be carried
+//     out twice, and a recording could be buffered in memory.
 //
-// Without this option, the Client uses the system's certificates and the proxies of the environment, as
-// [http.ProxyFromEnvironment] finds them.
+// Without this option, the Client uses the system's certificates and the proxies of the
+// environment, as [http.ProxyFromEnvironment] finds them.
 func WithHTTPClient(hc *http.Client) Option {
 	ok := hc != nil && hc.Timeout >= 0
 	return option("WithHTTPClient", ok, "must not be nil or have a negative Timeout", func(s *settings) {
@@ -132,17 +135,19 @@ func WithHTTPClient(hc *http.Client) Option {
 	})
 }
 
-// WithStorageHTTPClient makes uploads, and only uploads, with hc's transport, used as in [WithHTTPClient],
-// or with the default transport if hc.Transport is nil. The Client also ignores hc.Timeout.
+// WithStorageHTTPClient makes uploads, and only uploads, with hc's transport, used as in
+// [WithHTTPClient], or with the default transport if hc.Transport is nil. The Client also ignores
+// hc.Timeout.
 func WithStorageHTTPClient(hc *http.Client) Option {
 	return option("WithStorageHTTPClient", hc != nil, "must not be nil",
 		func(s *settings) { s.storageTransport = rest.StorageTransport(hc.Transport) })
 }
 
-// WithObserver calls observe after each attempt, with the context of the call. Attempts that waits share
-// belong to no call, so their context has no deadline and none of your values. The Client calls observe on
-// many goroutines at once, and each request waits until observe has returned, so let it return quickly. It
-// may use the Client. If you add several observers, the Client calls all of them in order.
+// WithObserver calls observe after each attempt, with the context of the call. Attempts that waits
+// share belong to no call, so their context has no deadline and none of your values. The Client
+// calls observe on many goroutines at once, and each request waits until observe has returned, so
+// let it return quickly. It may use the Client. If you add several observers, the Client calls all
+// of them in order.
 func WithObserver(observe func(context.Context, Attempt)) Option {
 	return option("WithObserver", observe != nil, "must not be nil",
 		func(s *settings) { s.observers = append(s.observers, observe) })
@@ -167,29 +172,32 @@ func WithUserAgent(product string) Option {
 		func(s *settings) { s.userAgent = product + " minutes-go/" + version })
 }
 
-// WithMaxRetries limits the retries of a request to n, after its first attempt. The default is 6, and 0
-// switches retries off. Before each retry, the Client waits (exponential backoff with jitter): for a quarter
-// to half a second before the first one, and twice as long before each further one, up to 30 seconds. So,
-// by default, a call outlasts an outage of 15 seconds. In Process, Resume and Upload, the requests before
-// the upload go on for at least a minute, like the upload itself.
+// WithMaxRetries limits the retries of a request to n, after its first attempt. The default is 6,
+// and 0 switches retries off. Before each retry, the Client waits (exponential backoff with
+// jitter): for a quarter to half a second before the first one, and twice as long before each
+// further one, up to 30 seconds. So, by default, a call outlasts an outage of 15 seconds. In
+// Process, Resume and Upload, the requests before the upload go on for at least a minute, like the
+// upload itself.
 //
 // The Client retries an API call only if the retry is safe:
 //
 //   - After a 429: every request. Before the retry, the Client pauses all API requests.
-//   - If there was no connection: every request, except after a TLS failure or a proxy's 4xx to a CONNECT.
-//   - After a lost connection, a timeout, or a 500, 502, 503 or 504: GET, PUT, DELETE, the request for an
-//     upload URL, and Create with an ExternalID.
+//   - If there was no connection: every request, except after a TLS failure or a proxy's 4xx to a
+//     CONNECT.
+//   - After a lost connection, a timeout, or a 500, 502, 503 or 504: GET, PUT, DELETE, the request
+//     for an upload URL, and Create with an ExternalID.
 //
-// The Client obeys the header Retry-After. But if it asks for more than a minute, or if a retry could come
-// after the context's deadline, the call returns its error at once. The function [RetryAfter] then says how
-// long to wait. [Client.Do] and [MeetingsService.Upload] have further rules.
+// The Client obeys the header Retry-After. But if it asks for more than a minute, or if a retry
+// could come after the context's deadline, the call returns its error at once. The function
+// [RetryAfter] then says how long to wait. [Client.Do] and [MeetingsService.Upload] have further
+// rules.
 func WithMaxRetries(n int) Option {
 	return option("WithMaxRetries", n >= 0, "must not be negative", func(s *settings) { s.maxRetries = n })
 }
 
-// WithUploadConcurrency sets the number of upload slots to n, 1 or more (default 4). Each upload needs a
-// slot, whether Upload, Process, Resume or ProcessAll makes it. If no slot is free, an upload waits for one
-// before it opens its [Source], so waiting uploads hold no files open.
+// WithUploadConcurrency sets the number of upload slots to n, 1 or more (default 4). Each upload
+// needs a slot, whether Upload, Process, Resume or ProcessAll makes it. If no slot is free, an
+// upload waits for one before it opens its [Source], so waiting uploads hold no files open.
 func WithUploadConcurrency(n int) Option {
 	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(s *settings) { s.uploadConcurrency = n })
 }
@@ -204,9 +212,9 @@ type UploadTimeouts struct {
 	Response time.Duration
 }
 
-// WithUploadTimeouts sets when the Client gives up an attempt of an upload, so that nothing that hangs
-// keeps an upload slot for ever. If your transport limits its connections, keep [WithUploadConcurrency]
-// within that limit, because Stall includes the wait for a connection.
+// WithUploadTimeouts sets when the Client gives up an attempt of an upload, so that nothing that
+// hangs keeps an upload slot for ever. If your transport limits its connections, keep
+// [WithUploadConcurrency] within that limit, because Stall includes the wait for a connection.
 func WithUploadTimeouts(t UploadTimeouts) Option {
 	return option("WithUploadTimeouts", t.Stall >= 0 && t.Response >= 0, "must not be negative", func(s *settings) {
 		s.uploadTimeouts.Stall = cmp.Or(t.Stall, s.uploadTimeouts.Stall)
@@ -214,9 +222,10 @@ func WithUploadTimeouts(t UploadTimeouts) Option {
 	})
 }
 
-// WithRateLimit limits the API requests of the Client to perSecond, with bursts of at most burst. Polls and
-// retries count, but uploads to storage do not. The service publishes no limit, so the default of 100
-// requests a second in bursts of 100 is only this package's choice. WithRateLimit(0, 0) removes it.
+// WithRateLimit limits the API requests of the Client to perSecond, with bursts of at most burst.
+// Polls and retries count, but uploads to storage do not. The service publishes no limit, so the
+// default of 100 requests a second in bursts of 100 is only this package's choice. WithRateLimit(0,
+// 0) removes it.
 func WithRateLimit(perSecond float64, burst int) Option {
 	none := perSecond == 0 && burst == 0
 	ok := none || perSecond > 0 && !math.IsInf(perSecond, 0) && burst >= 1
@@ -229,9 +238,10 @@ var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.Met
 
 const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 
-// WithRoute overrides an assumed route, for a service that has the operation at another address. path
-// follows the base URL and begins with a slash; for OpMeetingsTranscript, it contains {meeting_id} once. A
-// new method does not change the retries, so a Replace that you move to POST is retried like a PUT.
+// WithRoute overrides an assumed route, for a service that has the operation at another address.
+// path follows the base URL and begins with a slash; for OpMeetingsTranscript, it contains
+// {meeting_id} once. A new method does not change the retries, so a Replace that you move to POST
+// is retried like a PUT.
 func WithRoute(op Operation, method, path string) Option {
 	return Option{func(s *settings) error {
 		row := s.routes.Of(string(op))

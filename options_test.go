@@ -162,7 +162,8 @@ func TestWithAPIKeyFunc_WaitsOutlastChanges(t *testing.T) {
 	})
 }
 
-// WithInsecureHTTP permits http to other hosts than loopback, and for uploads if the service has http, too.
+// WithInsecureHTTP permits http to other hosts than loopback, and for uploads if the service has
+// http, too.
 func TestWithInsecureHTTP_PermitsHTTP(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -226,7 +227,8 @@ func TestWithHTTPClient_UsesOnlyTransportAndTimeout(t *testing.T) {
 	require.Equal(t, &before, hc)
 }
 
-// The User-Agent has the version of the newest release in the changelog, or that of the first one until then.
+// The User-Agent has the version of the newest release in the changelog, or that of the first one
+// until then.
 func TestUserAgent_HasTheVersionOfTheChangelog(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("CHANGELOG.md")
@@ -251,7 +253,12 @@ func TestWithUserAgent_PrecedesThePackages(t *testing.T) {
 		got = req.UserAgent()
 		return httpmock.NewStringResponse(200, testkit.Fixture(t, "usage")), nil
 	})
-	c, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithUserAgent("myapp/1.2"), minutes.WithHTTPClient(&http.Client{Transport: mock}))
+	c, err := minutes.New(
+		"https://minutes.example",
+		testkit.Key,
+		minutes.WithUserAgent("myapp/1.2"),
+		minutes.WithHTTPClient(&http.Client{Transport: mock}),
+	)
 	require.NoError(t, err)
 	_, err = c.Usage.Get(t.Context())
 	require.NoError(t, err)
@@ -338,12 +345,15 @@ func TestWithHTTPClient_SetsTimeLimitOfAttempt(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second, time.Hour: time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			hc := &http.Client{Timeout: limit, Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-				ends, ok := req.Context().Deadline()
-				assert.True(t, ok)
-				assert.Equal(t, want, time.Until(ends))
-				return testkit.Canned(404, "")(req)
-			})}
+			hc := &http.Client{
+				Timeout: limit,
+				Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+					ends, ok := req.Context().Deadline()
+					assert.True(t, ok)
+					assert.Equal(t, want, time.Until(ends))
+					return testkit.Canned(404, "")(req)
+				}),
+			}
 			c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(hc))
 			require.NoError(t, err)
 			_, err = c.Usage.Get(t.Context())
@@ -357,11 +367,19 @@ func TestWithRoute_KeepsRetryRule(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		var repeatable bool
-		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-			assert.Equal(t, method, req.Method)
-			repeatable = rest.AttemptOf(req.Context()).Request.Repeatable
-			return testkit.Canned(404, "")(req)
-		})}), minutes.WithRoute(minutes.OpProjectsCreate, method, "/p"), minutes.WithRoute(minutes.OpUsageGet, method, "/u"))
+		c, err := testkit.New(
+			"https://minutes.example",
+			testkit.Key,
+			minutes.WithHTTPClient(
+				&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+					assert.Equal(t, method, req.Method)
+					repeatable = rest.AttemptOf(req.Context()).Request.Repeatable
+					return testkit.Canned(404, "")(req)
+				})},
+			),
+			minutes.WithRoute(minutes.OpProjectsCreate, method, "/p"),
+			minutes.WithRoute(minutes.OpUsageGet, method, "/u"),
+		)
 		require.NoError(t, err)
 		_, err = c.Projects.Create(t.Context(), &minutes.ProjectCreateParams{Name: "Apollo"})
 		require.Error(t, err)

@@ -26,8 +26,8 @@ type projectList struct {
 	Projects []*Project `json:"projects"`
 }
 
-// List returns the organisation's active projects. Method, path and the scope meetings:read are assumed, so
-// you may need [WithRoute].
+// List returns the organisation's active projects. Method, path and the scope meetings:read are
+// assumed, so you may need [WithRoute].
 func (s *ProjectsService) List(ctx context.Context) ([]*Project, error) {
 	list, _, err := call[projectList](ctx, s.core, OpProjectsList, rest.Request{})
 	return cmp.Or(list, new(projectList)).Projects, err
@@ -38,9 +38,9 @@ type ProjectCreateParams struct {
 	Name string `json:"name"` // 1 to 120 characters
 }
 
-// Create adds a project. The Client does not retry a Create that may have taken effect, because a retry
-// could add the project twice. Method, path and the scope meetings:write are assumed, since the API
-// reference only describes the body, so you may need [WithRoute].
+// Create adds a project. The Client does not retry a Create that may have taken effect, because a
+// retry could add the project twice. Method, path and the scope meetings:write are assumed, since
+// the API reference only describes the body, so you may need [WithRoute].
 //
 // Errors: [ErrInvalidRequest].
 func (s *ProjectsService) Create(ctx context.Context, params *ProjectCreateParams) (*Project, error) {

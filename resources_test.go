@@ -16,7 +16,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// The body and the query omit empty parameters. Lists that the API reference requires are never null.
+// The body and the query omit empty parameters. Lists that the API reference requires are never
+// null.
 func TestResources_OmitEmptyParameters(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -27,8 +27,8 @@ type templateList struct {
 	Templates []*Template `json:"templates"`
 }
 
-// List returns the organisation's templates, whose ids MeetingCreateParams.TemplateID accepts. Method, path
-// and the scope meetings:read are assumed, so you may need [WithRoute].
+// List returns the organisation's templates, whose ids MeetingCreateParams.TemplateID accepts.
+// Method, path and the scope meetings:read are assumed, so you may need [WithRoute].
 func (s *TemplatesService) List(ctx context.Context) ([]*Template, error) {
 	list, _, err := call[templateList](ctx, s.core, OpTemplatesList, rest.Request{})
 	return cmp.Or(list, new(templateList)).Templates, err

@@ -33,15 +33,15 @@ func (u *Usage) TranscribeRemaining() time.Duration {
 	return time.Duration(u.TranscribeSecondsRemaining) * time.Second
 }
 
-// ResetAt returns when the day of NextResetAt begins, in UTC, because the service uses UTC (assumed). If
-// NextResetAt is empty or not a date of the form YYYY-MM-DD, ok is false.
+// ResetAt returns when the day of NextResetAt begins, in UTC, because the service uses UTC
+// (assumed). If NextResetAt is empty or not a date of the form YYYY-MM-DD, ok is false.
 func (u *Usage) ResetAt() (date time.Time, ok bool) {
 	date, err := time.Parse(time.DateOnly, u.NextResetAt)
 	return date, err == nil
 }
 
-// Get returns the remaining credits and transcription seconds. Method, path and the scope meetings:read are
-// assumed, so you may need [WithRoute].
+// Get returns the remaining credits and transcription seconds. Method, path and the scope
+// meetings:read are assumed, so you may need [WithRoute].
 func (s *UsageService) Get(ctx context.Context) (*Usage, error) {
 	u, _, err := call[Usage](ctx, s.core, OpUsageGet, rest.Request{})
 	return u, err

@@ -36,7 +36,8 @@ type VocabularyVariant struct {
 	Source VariantSource `json:"source"`
 }
 
-// VariantSource says where a known wrong spelling comes from (section 2.10). The service may add sources.
+// VariantSource says where a known wrong spelling comes from (section 2.10). The service may add
+// sources.
 type VariantSource string
 
 // The sources that the API reference names.
@@ -51,16 +52,17 @@ func (v *Vocabulary) missing(r received) string {
 
 func (e VocabularyEntry) missing(received) string { return lacks("term", e.Term == "") }
 
-// Get returns all terms with their variants. Method, path and the scope meetings:read are assumed, so you
-// may need [WithRoute].
+// Get returns all terms with their variants. Method, path and the scope meetings:read are assumed,
+// so you may need [WithRoute].
 func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 	v, _, err := call[Vocabulary](ctx, s.core, OpVocabularyGet, rest.Request{})
 	return v, err
 }
 
-// Replace replaces the whole vocabulary with terms, so an empty list clears it. A nil list is a *[ParamError],
-// because a list that someone forgot to read would clear it, too. Method, path and the scope meetings:write
-// are assumed (see [WithRoute]). Terms that stay keep their variants (assumed).
+// Replace replaces the whole vocabulary with terms, so an empty list clears it. A nil list is a
+// *[ParamError], because a list that someone forgot to read would clear it, too. Method, path and
+// the scope meetings:write are assumed (see [WithRoute]). Terms that stay keep their variants
+// (assumed).
 //
 // Errors: [ErrInvalidRequest], also for more than Vocabulary.MaxTerms terms (assumed).
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
@@ -75,9 +77,10 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 	return v, err
 }
 
-// Add adds one term; for many, [VocabularyService.Replace] is quicker, because it needs only one request.
-// Adding an existing term changes nothing (assumed), so you may repeat an Add; the Client does not retry
-// one that may have taken effect. Method, path and the scope meetings:write are assumed (see [WithRoute]).
+// Add adds one term; for many, [VocabularyService.Replace] is quicker, because it needs only one
+// request. Adding an existing term changes nothing (assumed), so you may repeat an Add; the Client
+// does not retry one that may have taken effect. Method, path and the scope meetings:write are
+// assumed (see [WithRoute]).
 //
 // Errors: [ErrInvalidRequest], also if the vocabulary is full (assumed).
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {

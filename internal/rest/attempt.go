@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Attempt is one attempt at a request, for observers. Only Request and Number are set while it is under way.
+// Attempt is one attempt at a request, for observers. Only Request and Number are set while it is
+// under way.
 type Attempt struct {
 	Request *Request
 	Number  int // from 1

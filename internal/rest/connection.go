@@ -22,10 +22,10 @@ func NeverSent(err error) bool {
 	return isDNS || isProxy || Misconfigured(err)
 }
 
-// Misconfigured reports whether the caller, the server or a proxy is set up in such a way that a retry
-// would fail, too: the server's certificate cannot be verified, the server speaks another version of TLS
-// or none, a proxy rejected the connection with less than a 500, or the caller's header is invalid. err
-// is that of a transport.
+// Misconfigured reports whether the caller, the server or a proxy is set up in such a way that a
+// retry would fail, too: the server's certificate cannot be verified, the server speaks another
+// version of TLS or none, a proxy rejected the connection with less than a 500, or the caller's
+// header is invalid. err is that of a transport.
 func Misconfigured(err error) bool {
 	if err == nil {
 		return false
@@ -43,7 +43,8 @@ func Misconfigured(err error) bool {
 	return otherTLS || strings.Contains(text, "net/http: invalid header")
 }
 
-// ProxyError reports that a proxy rejected the CONNECT request, so that there was no connection to the server.
+// ProxyError reports that a proxy rejected the CONNECT request, so that there was no connection to
+// the server.
 type ProxyError struct {
 	Host   string // of the proxy
 	Status string // such as "403 Forbidden"
@@ -53,8 +54,9 @@ func (e *ProxyError) Error() string {
 	return "the proxy " + e.Host + " rejected the connection: " + e.Status
 }
 
-// CheckProxy returns a ProxyError unless the proxy accepted the CONNECT request. It is for http.Transport's
-// OnProxyConnectResponse; without it, the error would only be the text of the status, such as "Forbidden".
+// CheckProxy returns a ProxyError unless the proxy accepted the CONNECT request. It is for
+// http.Transport's OnProxyConnectResponse; without it, the error would only be the text of the
+// status, such as "Forbidden".
 func CheckProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK {
 		return nil

@@ -90,7 +90,9 @@ func TestMisconfigured_ForTLSAndProxies(t *testing.T) {
 		})
 	}
 	header := http.Header{"X-Trace": {"a\nb"}}
-	_, err := newClient(&http.Transport{}).Call(t.Context(), Request{Method: http.MethodGet, Path: "/", Repeatable: true, Header: header})
+	_, err := newClient(
+		&http.Transport{},
+	).Call(t.Context(), Request{Method: http.MethodGet, Path: "/", Repeatable: true, Header: header})
 	require.True(t, Misconfigured(err), "%v", err)
 	require.False(t, Misconfigured(io.EOF))
 	require.False(t, Misconfigured(nil))

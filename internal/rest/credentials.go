@@ -59,7 +59,8 @@ func (e *KeyError) Error() string { return "getting the API key: " + e.Err.Error
 // Unwrap returns the error of Config.Key.
 func (e *KeyError) Unwrap() error { return e.Err }
 
-// apiKey returns the key of the next attempt, which c.Mask hides from now on. An error is a *KeyError.
+// apiKey returns the key of the next attempt, which c.Mask hides from now on. An error is a
+// *KeyError.
 func (c *Client) apiKey(ctx context.Context) (string, error) {
 	key, err := c.Key(ctx)
 	c.Mask.Add(key)
@@ -72,8 +73,8 @@ func (c *Client) apiKey(ctx context.Context) (string, error) {
 	return "", &KeyError{c.Mask.withoutSecrets(err)}
 }
 
-// newKey asks for the key again if the service has rejected that of the last attempt, and reports whether
-// it has changed. It asks once in each call.
+// newKey asks for the key again if the service has rejected that of the last attempt, and reports
+// whether it has changed. It asks once in each call.
 func (c *Client) newKey(ctx context.Context, k *call) (changed bool, err error) {
 	if k.attempt.Status != http.StatusUnauthorized || k.askedAgain {
 		return false, nil

@@ -53,8 +53,8 @@ func TestCredentials_SetHeaderOfEachAttempt(t *testing.T) {
 
 var errVault = errors.New("the vault is closed")
 
-// keys returns a function for Config.Key, which returns one key after the other, and at last the last one.
-// In place of an empty key, it returns errVault.
+// keys returns a function for Config.Key, which returns one key after the other, and at last the
+// last one. In place of an empty key, it returns errVault.
 func keys(all ...string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) {
 		key := all[0]
@@ -68,8 +68,8 @@ func keys(all ...string) func(context.Context) (string, error) {
 	}
 }
 
-// Each attempt has the key of its own time. After a 401, the request is repeated once, at once, if the key has
-// changed: whatever request it is, and whether or not retries are switched off.
+// Each attempt has the key of its own time. After a 401, the request is repeated once, at once, if
+// the key has changed: whatever request it is, and whether or not retries are switched off.
 func TestCredentials_KeyMayChange(t *testing.T) {
 	t.Parallel()
 	background := get
@@ -143,7 +143,10 @@ func TestCredentials_KeyHasTimeout(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		_, err := newClient(&service{answers: []answer{{status: 200}}}, func(cfg *Config) { cfg.Key = hangs }).Call(t.Context(), get)
+		_, err := newClient(
+			&service{answers: []answer{{status: 200}}},
+			func(cfg *Config) { cfg.Key = hangs },
+		).Call(t.Context(), get)
 		require.Equal(t, 30*time.Second, time.Since(began))
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "the caller has no deadline")
@@ -155,10 +158,14 @@ func TestCredentials_MaskEachKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const first, second = "key_first_secret", "key_second_secret"
-		c := newClient(&service{answers: []answer{{status: 401}, {err: errors.New(first + " or " + second)}}}, noRetries, func(cfg *Config) {
-			cfg.Key = keys(first, second)
-			cfg.Mask = NewMask()
-		})
+		c := newClient(
+			&service{answers: []answer{{status: 401}, {err: errors.New(first + " or " + second)}}},
+			noRetries,
+			func(cfg *Config) {
+				cfg.Key = keys(first, second)
+				cfg.Mask = NewMask()
+			},
+		)
 		_, err := c.Call(t.Context(), get)
 		require.EqualError(t, err, "*** or ***")
 		c.Key = func(context.Context) (string, error) { return "", errors.New("no successor of " + second) }

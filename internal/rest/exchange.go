@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// exchange sends the request and reads the whole response, both within the timeout. So nothing after
-// this link waits for the network. A body that breaks off is a lost connection, except that of a 429
-// or a 5xx, whose status says enough.
+// exchange sends the request and reads the whole response, both within the timeout. So nothing
+// after this link waits for the network. A body that breaks off is a lost connection, except that
+// of a 429 or a 5xx, whose status says enough.
 type exchange struct {
 	next     http.RoundTripper
 	timeout  time.Duration

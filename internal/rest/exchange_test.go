@@ -50,20 +50,25 @@ func TestExchange_ReadsResponseUpToLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			endless := testbase.ReaderFunc(func(p []byte) (int, error) { return len(p), nil })
-			resp, err := newClient(&service{answers: []answer{{status: test.status, body: endless}}}).Call(t.Context(), Request{Path: "/", MaxBody: test.max})
+			resp, err := newClient(
+				&service{answers: []answer{{status: test.status, body: endless}}},
+			).Call(t.Context(), Request{Path: "/", MaxBody: test.max})
 			require.NoError(t, err)
 			require.Equal(t, test.want, resp.CutAt)
 			length := int64(len(resp.Body)) // Len would print megabytes
 			require.Equal(t, test.want, length)
 		})
 	}
-	resp, err := newClient(&service{answers: []answer{{status: 200, body: strings.NewReader("12345")}}}).Call(t.Context(), Request{Path: "/", MaxBody: 5})
+	resp, err := newClient(
+		&service{answers: []answer{{status: 200, body: strings.NewReader("12345")}}},
+	).Call(t.Context(), Request{Path: "/", MaxBody: 5})
 	require.NoError(t, err)
 	require.Zero(t, resp.CutAt)
 	require.Equal(t, "12345", string(resp.Body))
 }
 
-// Even a body that was not read to its end is closed, because otherwise it would keep its connection.
+// Even a body that was not read to its end is closed, because otherwise it would keep its
+// connection.
 func TestExchange_ClosesBodyOverLimit(t *testing.T) {
 	t.Parallel()
 	body := &closing{Reader: testbase.ReaderFunc(func(p []byte) (int, error) { return len(p), nil })}
@@ -98,7 +103,10 @@ func TestExchange_ToleratesCarelessTransports(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			resp, err := newClient(testbase.RoundTripper(func(*http.Request) (*http.Response, error) { return test.resp, nil }), noRetries).Call(t.Context(), get)
+			resp, err := newClient(
+				testbase.RoundTripper(func(*http.Request) (*http.Response, error) { return test.resp, nil }),
+				noRetries,
+			).Call(t.Context(), get)
 			require.Equal(t, test.status == 0, err != nil)
 			require.Equal(t, test.status, resp.Status)
 			require.Empty(t, resp.Body)
@@ -138,20 +146,23 @@ func TestExchange_ReusesConnectionsAfterFailures(t *testing.T) {
 func TestExchange_MayStillWriteDuringTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		deaf := &http.Transport{DisableKeepAlives: true, DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
-			conn, far := net.Pipe()
-			go func() { // reads slowly, and never responds
-				defer far.Close()
-				p := make([]byte, 512)
-				for {
-					if _, err := far.Read(p); err != nil {
-						return
+		deaf := &http.Transport{
+			DisableKeepAlives: true,
+			DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
+				conn, far := net.Pipe()
+				go func() { // reads slowly, and never responds
+					defer far.Close()
+					p := make([]byte, 512)
+					for {
+						if _, err := far.Read(p); err != nil {
+							return
+						}
+						time.Sleep(time.Second)
 					}
-					time.Sleep(time.Second)
-				}
-			}()
-			return conn, nil
-		}}
+				}()
+				return conn, nil
+			},
+		}
 		attempts := 0
 		c := newClient(testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			if attempts++; attempts <= 3 {
@@ -159,7 +170,10 @@ func TestExchange_MayStillWriteDuringTheNext(t *testing.T) {
 			}
 			return (&service{answers: []answer{{status: 200}}}).RoundTrip(req)
 		}))
-		_, err := c.Call(t.Context(), Request{Method: http.MethodPut, Path: "/", Repeatable: true, Body: strings.Repeat("x", 50_000)})
+		_, err := c.Call(
+			t.Context(),
+			Request{Method: http.MethodPut, Path: "/", Repeatable: true, Body: strings.Repeat("x", 50_000)},
+		)
 		require.NoError(t, err)
 		require.Equal(t, 4, attempts)
 		time.Sleep(time.Minute) // the servers notice

@@ -47,7 +47,12 @@ func (s *service) RoundTrip(req *http.Request) (*http.Response, error) {
 	if a.status == 0 {
 		return nil, a.err
 	}
-	resp := &http.Response{StatusCode: a.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), Request: req}
+	resp := &http.Response{
+		StatusCode: a.status,
+		Header:     http.Header{},
+		Body:       io.NopCloser(strings.NewReader("{}")),
+		Request:    req,
+	}
 	if a.body != nil {
 		resp.Body = io.NopCloser(a.body)
 	}

@@ -1,11 +1,11 @@
-// Package rest makes one request of the API: it sends it, retries it where that is safe, and returns
-// the last response. It knows URLs, headers, bytes and the API key, but no operation; the caller
-// interprets the response.
+// Package rest makes one request of the API: it sends it, retries it where that is safe, and
+// returns the last response. It knows URLs, headers, bytes and the API key, but no operation; the
+// caller interprets the response.
 //
-// Read [New] first: it assembles the chain that each attempt passes through. Then follow an attempt:
-// limit.go (with throttle.go), exchange.go, credentials.go, transport.go, and at last retry.go, which
-// decides what follows it. They use connection.go (what an error of a connection means) and secret.go
-// (how errors lose secrets).
+// Read [New] first: it assembles the chain that each attempt passes through. Then follow an
+// attempt: limit.go (with throttle.go), exchange.go, credentials.go, transport.go, and at last
+// retry.go, which decides what follows it. They use connection.go (what an error of a connection
+// means) and secret.go (how errors lose secrets).
 package rest
 
 import (
@@ -94,8 +94,8 @@ type Request struct {
 	Buffer     *bytes.Buffer // if not nil, holds the body of the Response until the next request with this Buffer
 }
 
-// Response is the last response that any attempt of a request received. But a 4xx does not count if a
-// later attempt got no response although it may have been sent. Its body is in memory.
+// Response is the last response that any attempt of a request received. But a 4xx does not count if
+// a later attempt got no response although it may have been sent. Its body is in memory.
 type Response struct {
 	Request    *Request
 	Status     int         // 0 if there was no response
@@ -103,8 +103,8 @@ type Response struct {
 	Body       []byte
 	CutAt      int64         // the length at which a longer body was cut; else 0
 	RetryAfter time.Duration // of a 429 or 503, or the rest of the pause after ErrPaused; else 0
-	// MayHaveTakenEffect reports that the service may have carried out the request, in this attempt or
-	// in an earlier one.
+	// MayHaveTakenEffect reports that the service may have carried out the request, in this attempt
+	// or in an earlier one.
 	MayHaveTakenEffect bool
 }
 
@@ -119,8 +119,8 @@ type call struct {
 	askedAgain bool
 	// firstFailure is when the first attempt ended that is worth retrying.
 	firstFailure time.Time
-	// failure is why the last attempt got no whole response, or why there was none. It is nil after a
-	// whole response. Only checkRetry sets it, in retry.go.
+	// failure is why the last attempt got no whole response, or why there was none. It is nil after
+	// a whole response. Only checkRetry sets it, in retry.go.
 	failure error
 }
 
@@ -128,9 +128,9 @@ type callKey struct{}
 
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
-// Call makes one request, and always returns a Response. Without an error, the Response is complete, or
-// a 429 or 5xx whose body may have broken off. An error has no secret and no URL, and matches ctx.Err()
-// and context.Cause(ctx) if ctx is done.
+// Call makes one request, and always returns a Response. Without an error, the Response is
+// complete, or a 429 or 5xx whose body may have broken off. An error has no secret and no URL, and
+// matches ctx.Err() and context.Cause(ctx) if ctx is done.
 func (c *Client) Call(ctx context.Context, r Request) (*Response, error) {
 	k := &call{Request: r}
 	k.response.Request = &k.Request
@@ -181,7 +181,8 @@ func (c *Client) build(ctx context.Context, r *Request) (*retryablehttp.Request,
 	return out, out.SetBody(body)
 }
 
-// WithCause adds ctx.Err() and context.Cause(ctx) to err if ctx is done, because a transport returns only one of them.
+// WithCause adds ctx.Err() and context.Cause(ctx) to err if ctx is done, because a transport
+// returns only one of them.
 func WithCause(ctx context.Context, err error) error {
 	return Join(Join(err, context.Cause(ctx)), ctx.Err())
 }

@@ -26,11 +26,20 @@ func TestCall_SendsTheSameRequestAgain(t *testing.T) {
 				body, err := io.ReadAll(req.Body)
 				assert.NoError(t, err)
 				bodies = append(bodies, string(body))
-				assert.Equal(t, "PUT https://minutes.example/base/v1/meetings/mtg%2F1/participants?a=b+c", req.Method+" "+req.URL.String())
+				assert.Equal(t,
+					"PUT https://minutes.example/base/v1/meetings/mtg%2F1/participants?a=b+c",
+					req.Method+" "+req.URL.String(),
+				)
 				assert.EqualValues(t, 3, req.ContentLength)
 				return nil, io.EOF
 			}))
-			in := Request{Method: http.MethodPut, Path: "/v1/meetings/mtg%2F1/participants", Repeatable: true, Body: []int{7}, Query: query}
+			in := Request{
+				Method:     http.MethodPut,
+				Path:       "/v1/meetings/mtg%2F1/participants",
+				Repeatable: true,
+				Body:       []int{7},
+				Query:      query,
+			}
 			_, err := c.Call(t.Context(), in)
 			require.ErrorIs(t, err, io.EOF)
 			require.Equal(t, []string{"[7]", "[7]", "[7]", "[7]", "[7]"}, bodies)
@@ -56,7 +65,9 @@ func TestCall_ErrorShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		echo := errors.New("proxy: no route for Bearer " + apiKey)
-		_, err := newClient(&service{answers: []answer{{err: echo}}}).Call(t.Context(), Request{Path: "/", Query: url.Values{"cursor": {"secret"}}})
+		_, err := newClient(
+			&service{answers: []answer{{err: echo}}},
+		).Call(t.Context(), Request{Path: "/", Query: url.Values{"cursor": {"secret"}}})
 		require.EqualError(t, err, "proxy: no route for Bearer ***")
 	})
 }

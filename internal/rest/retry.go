@@ -15,8 +15,8 @@ import (
 // caller gets the response.
 const MaxRetryAfter = time.Minute
 
-// notSent is why there was no attempt: the wait for its turn has failed, there is no API key, or the
-// caller has called it off.
+// notSent is why there was no attempt: the wait for its turn has failed, there is no API key, or
+// the caller has called it off.
 type notSent struct{ error }
 
 var errCalledOff = errors.New("canceled before it was sent")
@@ -64,8 +64,8 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	return a.WillRetry, nil
 }
 
-// cannotGoOn records why there is no attempt with the next key, or why an attempt was not sent. A 401 does
-// not count then, because it concerned an earlier key.
+// cannotGoOn records why there is no attempt with the next key, or why an attempt was not sent. A
+// 401 does not count then, because it concerned an earlier key.
 func (k *call) cannotGoOn(why error) {
 	k.failure = Join(k.failure, why)
 	if k.response.Status == http.StatusUnauthorized {
@@ -88,7 +88,8 @@ func (k *call) recordEffect(err error) {
 		return
 	}
 	k.response.MayHaveTakenEffect = true
-	// Without a response to this attempt, k has that of an earlier one. A 4xx there would say that nothing was done.
+	// Without a response to this attempt, k has that of an earlier one. A 4xx there would say that
+	// nothing was done.
 	if k.attempt.Status == 0 && k.response.Status/100 == 4 {
 		k.response = Response{Request: &k.Request, MayHaveTakenEffect: true}
 	}
@@ -111,13 +112,13 @@ func worthRetrying(resp *http.Response, err error, repeatable bool) bool {
 }
 
 // DefaultMaxRetries makes a call that is safe to repeat survive any outage of 15 seconds, since its
-// delays add up to 15.75 to 31.5 seconds. With one less, an eighth of the calls would fail in an outage
-// of ten.
+// delays add up to 15.75 to 31.5 seconds. With one less, an eighth of the calls would fail in an
+// outage of ten.
 const DefaultMaxRetries = 6
 
-// Delay returns the wait before retry n, from 0: retryAfter, and exponential backoff. It is random, so
-// that clients that failed together do not retry together, but has at least half of its longest value, so
-// that a call survives a short outage.
+// Delay returns the wait before retry n, from 0: retryAfter, and exponential backoff. It is random,
+// so that clients that failed together do not retry together, but has at least half of its longest
+// value, so that a call survives a short outage.
 func Delay(n int, retryAfter time.Duration) time.Duration {
 	half := longestDelay(n, 0) / 2
 	return retryAfter + half + rand.N(half+1)

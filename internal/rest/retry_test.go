@@ -73,7 +73,8 @@ func TestRetry_OnlyIfSafe(t *testing.T) {
 					require.Len(t, s.sent, attempts)
 					require.False(t, last.WillRetry)
 					require.Equal(t, test.answer.status, resp.Status)
-					brokeOff := test.answer.status != 0 && test.answer.status != 429 && test.answer.status < 500 && test.answer.body != nil
+					brokeOff := test.answer.status != 0 && test.answer.status != 429 && test.answer.status < 500 &&
+						test.answer.body != nil
 					require.Equal(t, test.answer.status == 0 || brokeOff, err != nil)
 					if test.answer.err != nil {
 						require.ErrorIs(t, err, test.answer.err)
@@ -137,8 +138,8 @@ func outage(status int, lasts time.Duration) http.RoundTripper {
 	})
 }
 
-// With the default number of retries, a short outage ends hardly any call, even if the call begins with
-// the outage.
+// With the default number of retries, a short outage ends hardly any call, even if the call begins
+// with the outage.
 func TestRetry_SurvivesShortOutages(t *testing.T) {
 	t.Parallel()
 	const calls = 500
@@ -162,7 +163,8 @@ func TestRetry_SurvivesShortOutages(t *testing.T) {
 	}
 }
 
-// A patient request goes on for its Patience after the first failure, however few retries there are.
+// A patient request goes on for its Patience after the first failure, however few retries there
+// are.
 func TestRetry_GoesOnForPatience(t *testing.T) {
 	t.Parallel()
 	patient := get
@@ -342,7 +344,11 @@ func TestRetry_ReportsAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
 		s := &service{answers: []answer{
-			{status: 429, retryAfter: "3", after: 2 * time.Second}, {err: io.EOF}, {status: 503, retryAfter: "9"}, {after: time.Hour}, {status: 404},
+			{
+				status:     429,
+				retryAfter: "3",
+				after:      2 * time.Second,
+			}, {err: io.EOF}, {status: 503, retryAfter: "9"}, {after: time.Hour}, {status: 404},
 		}}
 		var got []Attempt
 		c := newClient(s, func(cfg *Config) {
@@ -356,10 +362,23 @@ func TestRetry_ReportsAttempts(t *testing.T) {
 				got = append(got, a)
 			}
 		})
-		_, err := c.Call(context.WithValue(t.Context(), key{}, 7), Request{Operation: "op", ID: "mtg_1", Path: "/", Repeatable: true})
+		_, err := c.Call(
+			context.WithValue(t.Context(), key{}, 7),
+			Request{Operation: "op", ID: "mtg_1", Path: "/", Repeatable: true},
+		)
 		require.NoError(t, err)
 		require.Len(t, got, 5)
-		require.Equal(t, Attempt{Number: 1, Status: 429, Took: 2 * time.Second, WillRetry: true, RetryIn: got[0].RetryIn, Pause: got[0].Pause}, got[0])
+		require.Equal(t,
+			Attempt{
+				Number:    1,
+				Status:    429,
+				Took:      2 * time.Second,
+				WillRetry: true,
+				RetryIn:   got[0].RetryIn,
+				Pause:     got[0].Pause,
+			},
+			got[0],
+		)
 		require.GreaterOrEqual(t, got[0].RetryIn, got[0].Pause)
 		require.GreaterOrEqual(t, got[0].Pause, 3*time.Second)
 		require.GreaterOrEqual(t, got[1].RetryIn, time.Second)
@@ -391,7 +410,12 @@ func TestRetryAfter(t *testing.T) {
 			"2026-11-20T12:00:30Z": 0,
 		} {
 			for _, status := range []int{429, 503} {
-				assert.Equal(t, want, RetryAfter(&http.Response{StatusCode: status, Header: http.Header{"Retry-After": {value}}}), "%q", value)
+				assert.Equal(t,
+					want,
+					RetryAfter(&http.Response{StatusCode: status, Header: http.Header{"Retry-After": {value}}}),
+					"%q",
+					value,
+				)
 			}
 			for _, status := range []int{200, 400, 500, 502} {
 				assert.Zero(t, RetryAfter(&http.Response{StatusCode: status, Header: http.Header{"Retry-After": {value}}}))

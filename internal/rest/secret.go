@@ -15,16 +15,16 @@ import (
 
 const hidden = "***"
 
-// Mask removes secrets from texts that come from outside, because a server may echo the API key, or a
-// caller pass it as an id. It is safe for concurrent use.
+// Mask removes secrets from texts that come from outside, because a server may echo the API key, or
+// a caller pass it as an id. It is safe for concurrent use.
 type Mask struct {
 	mu       sync.Mutex
 	secrets  []string // the oldest first
 	replacer atomic.Pointer[strings.Replacer]
 }
 
-// maxSecrets is how many secrets a Mask knows, in case each request has a new key. It forgets the oldest,
-// which no request has any more.
+// maxSecrets is how many secrets a Mask knows, in case each request has a new key. It forgets the
+// oldest, which no request has any more.
 const maxSecrets = 100
 
 // NewMask returns a Mask for secrets.
@@ -69,8 +69,9 @@ func (m *Mask) With(secrets ...string) *Mask {
 	return NewMask(append(slices.Clone(m.secrets), secrets...)...)
 }
 
-// QuerySecrets returns the secrets of a presigned URL for NewMask: its query, and each value that is
-// too long for a date, a number or a word. The first part of a credential's scope is the key's id.
+// QuerySecrets returns the secrets of a presigned URL for NewMask: its query, and each value that
+// is too long for a date, a number or a word. The first part of a credential's scope is the key's
+// id.
 func QuerySecrets(u *url.URL) []string {
 	secrets := []string{u.RawQuery}
 	for _, values := range u.Query() {
@@ -94,8 +95,8 @@ func (m *Mask) Bytes(text []byte) []byte {
 	return []byte(masked)
 }
 
-// Err returns err without the *url.Error of net/http, which quotes the URL. If the text of err has a
-// secret, Err returns only the text without it.
+// Err returns err without the *url.Error of net/http, which quotes the URL. If the text of err has
+// a secret, Err returns only the text without it.
 func (m *Mask) Err(err error) error {
 	for u, ok := errors.AsType[*url.Error](err); ok; u, ok = errors.AsType[*url.Error](err) {
 		err = u.Err
@@ -134,8 +135,8 @@ func (m *Mask) Header(h http.Header) http.Header {
 
 var title = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
-// Page describes a response of another sender, such as a proxy: the host, the Server header, and the
-// title of its page or else its beginning, without secrets.
+// Page describes a response of another sender, such as a proxy: the host, the Server header, and
+// the title of its page or else its beginning, without secrets.
 func (m *Mask) Page(host string, header http.Header, body []byte) string {
 	text := string(body)
 	if found := title.FindStringSubmatch(text); found != nil {

@@ -45,7 +45,11 @@ func TestMask_LearnsSecrets(t *testing.T) {
 
 func TestMask_Header(t *testing.T) {
 	t.Parallel()
-	sent := http.Header{"Set-Cookie": {"session=1"}, "Location": {"https://x/a?Signature=feed"}, "X-Echo": {"got " + apiKey}}
+	sent := http.Header{
+		"Set-Cookie": {"session=1"},
+		"Location":   {"https://x/a?Signature=feed"},
+		"X-Echo":     {"got " + apiKey},
+	}
 	assert.Equal(t, http.Header{"Location": {"https://x/a"}, "X-Echo": {"got ***"}}, NewMask(apiKey).Header(sent))
 	assert.Equal(t, "session=1", sent.Get("Set-Cookie"), "the response's own header is unchanged")
 }
@@ -55,17 +59,23 @@ func TestMask_Err(t *testing.T) {
 	mask := NewMask(apiKey)
 	assert.NoError(t, mask.Err(nil))
 	dial := &net.OpError{Op: "dial", Err: io.EOF}
-	assert.Equal(t, error(dial), mask.Err(&url.Error{Op: "Get", URL: "https://x?" + apiKey, Err: &url.Error{Op: "Get", URL: apiKey, Err: dial}}))
+	assert.Equal(t,
+		error(dial),
+		mask.Err(&url.Error{Op: "Get", URL: "https://x?" + apiKey, Err: &url.Error{Op: "Get", URL: apiKey, Err: dial}}),
+	)
 	clean := mask.Err(fmt.Errorf("lost %s: %w", apiKey, io.EOF))
 	require.EqualError(t, clean, "lost ***: EOF")
 	assert.NotContains(t, fmt.Sprintf("%v %+v %#v", clean, clean, clean), apiKey)
 }
 
-// An error may quote only a part of an upload URL, so each part that could be a secret is masked by itself.
+// An error may quote only a part of an upload URL, so each part that could be a secret is masked by
+// itself.
 func TestQuerySecrets_AreMaskedOneByOne(t *testing.T) {
 	t.Parallel()
 	const id, signature = "AKIAIOSFODNN7EXAMPLE", "feedfacecafebeef0123456789abcdef"
-	u, err := url.Parse("https://x/k?X-Amz-Credential=" + id + "%2F20261120%2Fs3&X-Amz-Expires=900&X-Amz-Signature=" + signature)
+	u, err := url.Parse(
+		"https://x/k?X-Amz-Credential=" + id + "%2F20261120%2Fs3&X-Amz-Expires=900&X-Amz-Signature=" + signature,
+	)
 	require.NoError(t, err)
 	mask := NewMask(QuerySecrets(u)...)
 	for _, secret := range []string{u.RawQuery, id, id + "/20261120/s3", signature} {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// All Clients share the default transports, because a discarded Client would leave a pool of its own behind.
+// All Clients share the default transports, because a discarded Client would leave a pool of its
+// own behind.
 var (
 	defaultAPI = forAPI(&http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
@@ -20,14 +21,16 @@ var (
 	defaultStorage = forStorage(defaultAPI)
 )
 
-// APITransport returns the transport for API requests: the default one if next is nil, and a clone with HTTP/2 pings if next
-// is an *http.Transport, because without pings it would use a dead connection until the kernel gives up.
+// APITransport returns the transport for API requests: the default one if next is nil, and a clone
+// with HTTP/2 pings if next is an *http.Transport, because without pings it would use a dead
+// connection until the kernel gives up.
 func APITransport(next http.RoundTripper) http.RoundTripper {
 	return choose(next, defaultAPI, forAPI)
 }
 
-// StorageTransport returns the transport for uploads: the default one if next is nil, and a clone that uses HTTP/1.1, as S3
-// does, if next is an *http.Transport, because over HTTP/2 a server often allows only 64 KiB for each round trip.
+// StorageTransport returns the transport for uploads: the default one if next is nil, and a clone
+// that uses HTTP/1.1, as S3 does, if next is an *http.Transport, because over HTTP/2 a server often
+// allows only 64 KiB for each round trip.
 func StorageTransport(next http.RoundTripper) http.RoundTripper {
 	return choose(next, defaultStorage, forStorage)
 }
