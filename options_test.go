@@ -127,17 +127,24 @@ func (v *vault) key(context.Context) (string, error) {
 	return fmt.Sprint("key_of_day_", v.days-1), nil
 }
 
-// Waits and Follow outlast keys that change daily, and an hour without a key.
+// Waits and Follow outlast keys that change daily, and an hour without a key. Nothing shows a key.
 func TestWithAPIKeyFunc_WaitsOutlastChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const days, waits = 3, 20
+		days := testbase.Many(7, 3)
+		waits := testbase.Many(200, 20)
 		srv := minutestest.NewServer(t)
 		v := &vault{srv: srv, began: time.Now(), closed: 30 * time.Hour}
 		out := new(testbase.Buffer)
+		show := func(v any) { fmt.Fprintf(out, "%v %+v %#v\n", v, v, v) }
 		c := srv.ClientWithKey("", minutes.WithAPIKeyFunc(v.key),
-			minutes.WithLogger(slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))))
-		ctx, cancel := context.WithTimeout(t.Context(), days*24*time.Hour)
+			minutes.WithLogger(slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))),
+			minutes.WithObserver(func(_ context.Context, a minutes.Attempt) {
+				if a.Err != nil || a.StatusCode/100 != 2 {
+					show(a)
+				}
+			}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(days)*24*time.Hour)
 		defer cancel()
 		var all sync.WaitGroup
 		for range waits {
@@ -146,14 +153,17 @@ func TestWithAPIKeyFunc_WaitsOutlastChanges(t *testing.T) {
 				_, err := c.Meetings.Wait(ctx, id, nil)
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
 				assert.NotErrorIs(t, err, minutes.ErrUnauthenticated)
+				show(err)
 			})
 		}
 		all.Go(func() {
 			for _, err := range c.Meetings.Follow(ctx, nil) {
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
+				show(err)
 			}
 		})
 		all.Wait()
+		show(c)
 		last := srv.Requests(minutes.OpMeetingsList, minutes.OpMeetingsGet)
 		assert.WithinDuration(t, time.Now(), last[len(last)-1].At, time.Minute, "they go on to the end")
 		assert.Equal(t, days, v.days)
