@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -32,6 +33,7 @@ func eachOfMany(t *testing.T, test func(t *testing.T, srv *minutestest.Server, a
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
+				testbase.Limit(t, 7*24*time.Hour)
 				srv := minutestest.NewServer(t,
 					minutestest.WithWorld(testkit.LongStages()),
 					minutestest.WithoutAudit(minutestest.ViolationUploadURL))

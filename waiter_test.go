@@ -55,6 +55,7 @@ func inBubble(t *testing.T, name string, test func(t *testing.T, srv *minutestes
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
+			testbase.Limit(t, 7*24*time.Hour)
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			c := testkit.Client(srv)
 			test(t, srv, c, testkit.Uploaded(t, c, "Weekly"))

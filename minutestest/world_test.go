@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -81,6 +82,7 @@ func TestDefaultWorld_HasMinutesAtTheFirstPoll(t *testing.T) {
 // Outside a bubble, too, a test can hold a meeting. After Release, a Get wakes the wait.
 func TestRelease_NeedsOneGet(t *testing.T) {
 	t.Parallel()
+	testbase.Limit(t, time.Minute)
 	srv := minutestest.NewServer(t)
 	srv.Script(minutestest.Script{Title: "Weekly", Hold: minutes.StatusTranscribing})
 	id := srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly", Status: minutes.StatusAudioUploaded})[0]

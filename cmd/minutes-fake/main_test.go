@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
 // asTheProgram makes the test's binary the program.
@@ -406,6 +407,7 @@ func TestLog_HasNoSecrets(t *testing.T) {
 // for their owner, and a hang-up ends it in order.
 func TestProcess_SurvivesAnUnreadPipeAndEndsAtHangUp(t *testing.T) {
 	t.Parallel()
+	testbase.Limit(t, time.Minute)
 	file := filepath.Join(t.TempDir(), "fake.env")
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-addr", "127.0.0.1:0", "-print-env", "-log", "json",
 		"-env-file", file)
