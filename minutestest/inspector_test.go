@@ -167,18 +167,6 @@ func TestEvents_StreamNews(t *testing.T) {
 	})
 }
 
-// The page says how many requests there were, not only how many it still has.
-func TestReport_CountsAllRequests(t *testing.T) {
-	t.Parallel()
-	s := unjudged(t)
-	for range 4096 + 10 {
-		s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
-	}
-	_, state, _ := reported(t, s)
-	assert.Len(t, state.Requests, 4096)
-	assert.Equal(t, 4106, state.Ended)
-}
-
 // The page and its details, and no word of a key.
 func TestInspector_ServesPage(t *testing.T) {
 	t.Parallel()

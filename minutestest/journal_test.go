@@ -161,6 +161,9 @@ func TestJournal_IsBounded(t *testing.T) {
 	require.Len(t, list, requests)
 	assert.Equal(t, 12, list[0].Seq)
 	assert.Equal(t, requests+11, list[requests-1].Seq)
+	_, state, _ := reported(t, s)
+	assert.Len(t, state.Requests, requests)
+	assert.Equal(t, requests+11, state.Ended, "the report says how many there were")
 }
 
 func TestWithLog_LogsEachRequest(t *testing.T) {
