@@ -227,6 +227,24 @@ func TestUpdate_OfReadyMinutesCostsACredit(t *testing.T) {
 	}
 }
 
+// Only minutes are written again, so a meeting without any costs nothing.
+func TestUpdate_IsFreeInAFailureStatus(t *testing.T) {
+	t.Parallel()
+	for _, failure := range []minutes.Status{
+		minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed,
+		minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected,
+	} {
+		s := newRig(t)
+		require.NoError(t, s.Script(world.Script{Outcome: failure}))
+		id := s.create("ci", "")
+		s.upload("ci", id, 1)
+		require.Equal(t, string(failure), s.status("ci", id))
+		before := s.usage()
+		s.do("ci", "PATCH /v1/meetings/"+id, `{"title":"Later"}`).is(200, "")
+		require.Equal(t, before, s.usage(), failure)
+	}
+}
+
 // TestRelease_LetsTheRestOfTheStagePass: a hold neither shortens a stage nor makes it longer than
 // the hold itself.
 func TestRelease_LetsTheRestOfTheStagePass(t *testing.T) {

@@ -61,6 +61,47 @@ func TestScript_SkewsClocks(t *testing.T) {
 	})
 }
 
+// The end of one recording gives back its own seconds, and not those of others.
+func TestReservation_IsOfOneRecording(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRig(t, staged, withAcme(func(o *world.Organisation) { o.TranscribeSeconds = new(10) }))
+		kept := s.create("ci", "")
+		deleted := s.create("ci", "")
+		tooLong := s.create("ci", "")
+		s.upload("ci", kept, 16_000*6)
+		s.upload("ci", deleted, 16_000*3)
+		s.do("ci", "DELETE /v1/meetings/"+deleted, "").is(204, "")
+		s.upload("ci", tooLong, 16_000*5)
+		time.Sleep(time.Hour)
+		assert.Equal(t, "minutes_ready", s.status("ci", kept))
+		assert.Equal(t, "transcribe_blocked", s.status("ci", tooLong))
+	})
+}
+
+// Advance ends where the meeting does, whether it has ended already or not.
+func TestAdvance_StopsWhereTheMeetingEnds(t *testing.T) {
+	t.Parallel()
+	for _, already := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newRig(t, staged)
+			require.NoError(t, s.Script(world.Script{Outcome: minutes.StatusTranscriptionFailed}))
+			id := s.create("ci", "")
+			s.upload("ci", id, 1)
+			if already {
+				time.Sleep(time.Hour)
+			}
+			for _, until := range []minutes.Status{minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady} {
+				status, err := s.Advance(id, until)
+				require.NoError(t, err)
+				require.Equal(t, minutes.StatusTranscriptionFailed, status)
+			}
+			_, err := s.Advance(id, minutes.StatusTranscribing)
+			require.ErrorContains(t, err, "is transcription_failed already")
+		})
+	}
+}
+
 // Seconds are given back once, however a recording fails (D23, D25), and a meeting deleted in
 // progress costs nothing more.
 func TestReservation_IsReleasedOnce(t *testing.T) {

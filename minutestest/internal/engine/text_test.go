@@ -44,8 +44,10 @@ func TestVocabulary(t *testing.T) {
 			s.do("ci", "POST /v1/vocabulary/terms", body).is(400, "INVALID_REQUEST").detail("fields"), body)
 	}
 	s.do("ci", "POST /v1/vocabulary/terms", `{"term":" B"}`).is(201, "")
-	require.Equal(t, `["b","Kubernetes","B"]`,
-		s.do("ci", "POST /v1/vocabulary/terms", `{"term":"B "}`).is(200, "").field("terms"))
+	for _, known := range []string{"b", " Kubernetes", "B "} { // the first, one between and the last
+		again := s.do("ci", "POST /v1/vocabulary/terms", `{"term":"`+known+`"}`).is(200, "")
+		require.Equal(t, `["b","Kubernetes","B"]`, again.field("terms"))
+	}
 	s.do("ci", "POST /v1/vocabulary/terms", `{"term":"one more"}`).is(400, "INVALID_REQUEST")
 	require.Equal(t, `{"terms":[],"entries":[],"max_terms":3}`,
 		s.do("ci", "PUT /v1/vocabulary", `{"terms":[]}`).is(200, "").Body.String())
@@ -136,6 +138,25 @@ func TestProjectsTemplatesUsage(t *testing.T) {
 		s.do("ci", "GET /v1/usage", "").is(200, "").Body.String())
 	require.Equal(t, `{"credits_remaining":1000,"next_reset_at":null,"transcribe_seconds_remaining":360000}`,
 		s.do("globex", "GET /v1/usage", "").Body.String())
+}
+
+// The first of several default templates is the default, and the first of all if none is marked (D25).
+func TestDefaultTemplate_IsTheFirst(t *testing.T) {
+	t.Parallel()
+	for want, marked := range map[string][]bool{
+		"tpl_0": {false, false, false},
+		"tpl_1": {false, true, true},
+		"tpl_2": {false, false, true},
+	} {
+		s := newRig(t, withAcme(func(o *world.Organisation) {
+			o.Templates = nil
+			for i, isDefault := range marked {
+				o.Templates = append(o.Templates, world.Template{ID: fmt.Sprint("tpl_", i), IsDefault: isDefault})
+			}
+		}))
+		m := s.do("ci", "GET /v1/meetings/"+s.create("ci", ""), "")
+		assert.Equal(t, want, m.field("template_id"))
+	}
 }
 
 // said returns the transcript and the minutes, as Markdown and HTML, of a new meeting.
