@@ -129,6 +129,9 @@ func (c *chaos) newService(rnd *rand.Rand) *minutestest.Server {
 	if rnd.IntN(3) == 0 {
 		srv.SetPageSizes(1, rnd.IntN(51), rnd.IntN(51), rnd.IntN(51))
 	}
+	if rnd.IntN(2) == 0 {
+		srv.Script(minutestest.Script{ClockSkew: testkit.UpTo(rnd, 10*time.Minute)})
+	}
 	return srv
 }
 
