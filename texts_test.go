@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // blocks returns the code blocks of one kind in a text.
@@ -31,7 +33,7 @@ const prelude = `package snippets
 
 import (
 	"context"; "crypto/tls"; "crypto/x509"; "errors"; "fmt"; "log"; "log/slog"; "net/http"; "net/http/httputil"
-	"slices"; "strings"; "sync/atomic"
+	"os"; "slices"; "strings"; "sync/atomic"
 	"testing"; "testing/synctest"; "time"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -39,22 +41,57 @@ import (
 )
 
 var (
-	ctx             context.Context
-	t               *testing.T
-	client          *minutes.Client
-	params          *minutes.MeetingCreateParams
-	recording       minutes.Source
-	ids             []string
-	handled         map[string]bool
-	ourCAs          *x509.CertPool
+	ctx                 context.Context
+	t                   *testing.T
+	client              *minutes.Client
+	err                 error
+	params              *minutes.MeetingCreateParams
+	recording           minutes.Source
+	ids                 []string
+	handled             map[string]bool
+	ourCAs              *x509.CertPool
 	baseURL, apiKey, id string
-	srv             *minutestest.Server
-	record          func(minutes.Operation, int, time.Duration)
-	alert           func(...any)
-	sendToBrowser   func(string)
-	store           func(*minutes.Result, error)
+	srv                 *minutestest.Server
+	record              func(minutes.Operation, int, time.Duration)
+	alert               func(...any)
+	sendToBrowser       func(string)
+	store               func(*minutes.Result)
+	retryLater          func(*minutes.MeetingCreateParams)
+	save                func(*minutes.Result, error) error
 )
 `
+
+// overlay is packages of this module that exist only for the go command.
+type overlay struct {
+	t     *testing.T
+	dir   string
+	files map[string]string
+}
+
+func newOverlay(t *testing.T) *overlay {
+	t.Helper()
+	return &overlay{t, t.TempDir(), map[string]string{}}
+}
+
+// add adds a package with one file.
+func (o *overlay) add(pkg, file, code string) {
+	o.t.Helper()
+	real := filepath.Join(o.dir, pkg+file)
+	require.NoError(o.t, os.WriteFile(real, []byte(code), 0o600))
+	o.files[filepath.Join("docs", "snippets", pkg, file)] = real
+}
+
+// run runs the go command with these packages.
+func (o *overlay) run(command string, args ...string) (out string, err error) {
+	o.t.Helper()
+	replace, err := json.Marshal(map[string]any{"Replace": o.files})
+	require.NoError(o.t, err)
+	file := filepath.Join(o.dir, "overlay.json")
+	require.NoError(o.t, os.WriteFile(file, replace, 0o600))
+	args = append([]string{command, "-overlay", file}, args...)
+	text, err := exec.CommandContext(o.t.Context(), "go", args...).CombinedOutput()
+	return string(text), err
+}
 
 // Every Go snippet of README.md, llms.txt and docs compiles: programs and tests as they are, and the
 // others as the body of a function. Names that a snippet leaves unused are no mistake.
@@ -68,34 +105,115 @@ func TestSnippets_Compile(t *testing.T) {
 	}
 	assert.Greater(t, len(found), 15)
 
-	// An overlay makes them packages of this module, so one command compiles them all.
-	dir, together := t.TempDir(), prelude
-	overlay := map[string]string{}
-	add := func(pkg, code string) {
-		file := filepath.Join(dir, pkg+".go")
-		require.NoError(t, os.WriteFile(file, []byte(code), 0o600))
-		overlay[filepath.Join("docs", "snippets", pkg, "snippet.go")] = file
-	}
+	packages, together := newOverlay(t), prelude // one command compiles them all
 	for n, code := range found {
 		switch {
 		case strings.HasPrefix(code, "package "): // that of a program gets another name, and is not linked
-			add(fmt.Sprint("program", n), strings.Replace(code, "package main\n", "package program\n", 1))
+			packages.add(fmt.Sprint("program", n), "snippet.go", strings.Replace(code, "package main\n", "package program\n", 1))
 		case strings.HasPrefix(code, "func "):
 			together += code
 		default:
 			together += fmt.Sprintf("func _() error {\n%s\nreturn nil\n}\n", code)
 		}
 	}
-	add("together", together)
-	replace, err := json.Marshal(map[string]any{"Replace": overlay})
-	require.NoError(t, err)
-	file := filepath.Join(dir, "overlay.json")
-	require.NoError(t, os.WriteFile(file, replace, 0o600))
-	out, _ := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-overlay", file, "./docs/snippets/...").CombinedOutput()
-	for line := range strings.Lines(string(out)) {
+	packages.add("together", "snippet.go", together)
+	out, _ := packages.run("build", "-gcflags=-e", "./docs/snippets/...")
+	for line := range strings.Lines(out) {
 		assert.Regexp(t, `declared and not used|imported and not used|^#`, line)
 	}
-	assert.Contains(t, string(out), "declared and not used", "the command compiled the snippets")
+	assert.Contains(t, out, "declared and not used", "the command compiled the snippets")
+}
+
+// The first program of README.md prints minutes, as soon as its two variables name a service.
+func TestREADME_ProgramRuns(t *testing.T) {
+	t.Parallel()
+	srv := minutestest.New()
+	defer srv.Close()
+	address, err := srv.Listen("")
+	require.NoError(t, err)
+	packages := newOverlay(t)
+	packages.add("program", "main.go", blocks(t, "README.md", "go")[0])
+	binary := filepath.Join(packages.dir, "program")
+	out, err := packages.run("build", "-o", binary, "./docs/snippets/program")
+	require.NoError(t, err, out)
+
+	require.NoError(t, os.WriteFile(filepath.Join(packages.dir, "weekly.mp3"), []byte("ID3 and sound"), 0o600))
+	program := exec.CommandContext(t.Context(), binary)
+	program.Dir = packages.dir
+	program.Env = append(os.Environ(), "MINUTES_BASE_URL="+address, "MINUTES_API_KEY="+srv.Key())
+	printed, err := program.CombinedOutput()
+	require.NoError(t, err, string(printed))
+	assert.Regexp(t, "^# Weekly\n", string(printed))
+}
+
+// snippetsTest runs the snippets of README.md in a bubble, which ends Follow after a minute.
+const snippetsTest = `
+var ( // the imports that README.md does not need
+	_ atomic.Int64
+	_ http.Client
+	_ tls.Config
+	_ = httputil.DumpRequest
+	_ = log.Print
+	_ = os.Getenv
+)
+
+func TestSnippets(t *testing.T) {
+	t.Setenv("MINUTES_BASE_URL", "https://api.minutes.test")
+	t.Setenv("MINUTES_API_KEY", "key_ci")
+	synctest.Test(t, func(t *testing.T) {
+		client = minutestest.NewServer(t).Client()
+		done, err := client.Meetings.Process(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"},
+			minutes.FromReader(strings.NewReader("any bytes will do"), "audio/mpeg"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = []string{done.MeetingID}
+		var calls []string
+		alert = func(...any) { calls = append(calls, "alert") }
+		store = func(r *minutes.Result) { calls = append(calls, "store " + r.Minutes.Content[:2]) }
+		for _, snippet := range snippets {
+			var cancel func()
+			ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+			if err := snippet(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			cancel()
+		}
+		// The first snippet with a call is the switch over errors, then come WaitAll and Follow.
+		if want := []string{"alert", "store <a", "store <a"}; !slices.Equal(calls, want) {
+			t.Error("got", calls, "want", want)
+		}
+	})
+}
+`
+
+// The other snippets of README.md run, too, and its test passes.
+func TestREADME_SnippetsRun(t *testing.T) {
+	t.Parallel()
+	declared := regexp.MustCompile(`(?m)^(\w+(?:, \w+)*) :=`)
+	code := strings.Replace(prelude, "err                 error", "err error = &minutes.MeetingFailedError{}", 1) + snippetsTest
+	snippets := ""
+	for _, snippet := range blocks(t, "README.md", "go")[1:] {
+		if strings.HasPrefix(snippet, "func ") {
+			code += snippet
+			continue
+		}
+		for _, names := range declared.FindAllStringSubmatch(snippet, -1) {
+			snippet += strings.Repeat("_, ", strings.Count(names[1], ",")) + "_ = " + names[1] + "\n"
+		}
+		snippets += "func() error {\n" + snippet + "return nil\n},\n"
+	}
+	code += "var snippets = []func() error{\n" + snippets + "}\n"
+	packages := newOverlay(t)
+	packages.add("readme", "readme_test.go", code)
+	binary := filepath.Join(packages.dir, "readme.test")
+	out, err := packages.run("test", "-vet=off", "-c", "-o", binary, "./docs/snippets/readme")
+	require.NoError(t, err, out)
+	tests := exec.CommandContext(t.Context(), binary, "-test.v")
+	tests.Dir = packages.dir
+	text, err := tests.CombinedOutput()
+	require.NoError(t, err, string(text))
+	assert.Contains(t, string(text), "--- PASS: TestFailedTranscription")
 }
 
 // Links in the texts lead to a file or a directory, and to a heading in it.

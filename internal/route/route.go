@@ -15,7 +15,7 @@ type Route struct {
 	Scope      string
 	Success    int  // the usual status of a success
 	Repeatable bool // two attempts have the same effect as one, so the Client may retry one that may have taken effect
-	Assumed    bool // not in the API reference (D1 in the documentation of package minutestest), so a caller may override it
+	Assumed    bool // not in the API reference (D1 in docs/assumptions.md), so a caller may override it
 }
 
 // The values of Repeatable and Assumed. If a request of the first kind were sent twice, it could create a second object or cost

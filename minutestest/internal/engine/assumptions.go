@@ -8,8 +8,7 @@ import (
 )
 
 // This file holds every value that the API reference leaves open and this service had to choose,
-// with the number of the decision. Package minutestest documents all decisions. The real service
-// may differ in each.
+// with the number of the decision in docs/assumptions.md. The real service may differ in each.
 const (
 	// D2: visibility of a meeting created without one.
 	defaultIntegrationVisibility = minutes.VisibilityOrganisation
