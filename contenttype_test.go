@@ -73,6 +73,7 @@ func TestFromFile_FindsContentType(t *testing.T) {
 		{"a", magicID3, "audio/mpeg"},
 		{"a.mp3", magicID3 + magicFLAC, "audio/flac"},
 		{"a.mp3", magicID3 + magicADTS, "audio/aac"},
+		{"a.mp3", "ID3\x04\x00\x00\x00\x00\x01\x01" + strings.Repeat("x", 129) + magicFLAC, "audio/flac"},
 		{"a", magicMP3, "audio/mpeg"},
 		{"a", magicMP3LSF, "audio/mpeg"},
 		{"a.wav", magicMP2, "audio/mpeg"},

@@ -199,8 +199,13 @@ func TestUpload_RejectsInvalidRecordings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			closed := false
+			if test.rec.Audio != nil {
+				test.rec.Audio = withClose{test.rec.Audio, func() { closed = true }}
+			}
 			err := testkit.Silent(t).Meetings.Upload(context.Background(), "mtg_1", testkit.Opened(test.rec), nil)
 			testkit.RequireParamError(t, err, test.param, test.rec.ContentType)
+			require.Equal(t, test.rec.Audio != nil, closed)
 		})
 	}
 	largest := minutes.Recording{Audio: audio, Size: minutes.MaxRecordingSize, ContentType: "audio/wav"}

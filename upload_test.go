@@ -274,20 +274,42 @@ func TestUpload_StoresNoPartOfAGrowingFile(t *testing.T) {
 	}
 }
 
-// An upload makes the next poll immediate, so that a wait does not begin with a status that is over.
+// The end of an upload makes a wait poll at once: the poll that its beginning caused came too soon.
 func TestUpload_MakesTheNextPollImmediate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(10*time.Second))
 		c := testkit.Client(srv)
 		id := testkit.Waiting(t, srv)
-		_, err := c.Meetings.Get(t.Context(), id)
-		require.NoError(t, err)
+		var waiting sync.WaitGroup
+		var ended time.Time
+		waiting.Go(func() {
+			_, err := c.Meetings.Wait(t.Context(), id, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
+			assert.NoError(t, err)
+			ended = time.Now()
+		})
+		time.Sleep(time.Minute)
 		require.NoError(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
-		began := time.Now()
-		_, err = c.Meetings.Wait(t.Context(), id, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
-		require.NoError(t, err)
-		require.Less(t, time.Since(began), time.Second)
+		uploaded := time.Now()
+		waiting.Wait()
+		require.Less(t, ended.Sub(uploaded), time.Second)
+	})
+}
+
+// If storage rejects the header Expect, the next attempts omit it.
+func TestUpload_OmitsExpectIfStorageRejectsIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(417, "ExpectationFailed"))
+		var expected []string
+		c := testkit.Client(srv, onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+			expected = append(expected, req.Header.Get("Expect"))
+			return next.RoundTrip(req)
+		}))
+		require.NoError(t, c.Meetings.Upload(t.Context(), testkit.Waiting(t, srv), testkit.Audio(10), nil))
+		require.Equal(t, []string{"100-continue", ""}, expected)
 	})
 }
 
@@ -297,9 +319,10 @@ type busyStorage struct {
 	validity time.Duration // of a URL
 	every    time.Duration // a PUT is taken
 
-	mu     sync.Mutex
-	next   time.Time      // a PUT is taken
-	stored map[string]int // by meeting
+	mu      sync.Mutex
+	next    time.Time      // a PUT is taken
+	stored  map[string]int // by meeting
+	expired int            // PUTs to expired URLs
 }
 
 func (s *busyStorage) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -322,6 +345,7 @@ func (s *busyStorage) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer s.mu.Unlock()
 	now := time.Now()
 	if now.Sub(time.Unix(0, issued)) > s.validity {
+		s.expired++
 		return respond(403, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>")
 	}
 	if now.Before(s.next) {
@@ -359,6 +383,7 @@ func TestUpload_RequestsTheURLLast(t *testing.T) {
 					})
 				}
 				uploads.Wait()
+				require.Zero(t, storage.expired)
 				require.Len(t, storage.stored, test.uploads)
 				for id, n := range storage.stored {
 					require.Equal(t, 1, n, id)
@@ -441,7 +466,7 @@ func TestUpload_FreesSlotsOfWhatHangs(t *testing.T) {
 			}
 		}},
 		"Close": {!byTimeout, func(block func()) minutes.Source {
-			audio := blockedCloser{strings.NewReader("audio"), block}
+			audio := withClose{strings.NewReader("audio"), block}
 			return testkit.Opened(minutes.Recording{Audio: audio, Size: 5, ContentType: "audio/wav"})
 		}},
 	} {
@@ -492,13 +517,14 @@ func TestUpload_FreesSlotsOfWhatHangs(t *testing.T) {
 	}
 }
 
-type blockedCloser struct {
+// withClose is audio that calls onClose.
+type withClose struct {
 	io.ReaderAt
-	block func()
+	onClose func()
 }
 
-func (b blockedCloser) Close() error {
-	b.block()
+func (c withClose) Close() error {
+	c.onClose()
 	return nil
 }
 
