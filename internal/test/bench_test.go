@@ -88,12 +88,15 @@ const benchID = "mtg_0123456789abcdefghij"
 // benchMeeting is a meeting of 500 bytes.
 var benchMeeting = func() string {
 	const m = `{"id":"` + benchID + `","title":"%s","date":"2026-11-20","time":"14:30","status":"transcribing",` +
-		`"visibility":"organisation","template_id":"tpl_standard","participant_ids":["emp_ada","emp_bob","emp_chloe"],` +
-		`"project_id":"prj_apollo","external_id":"crm-00004711","duration_seconds":1800,"created_at":1795000000,"updated_at":1795000600}`
+		`"visibility":"organisation","template_id":"tpl_standard",` +
+		`"participant_ids":["emp_ada","emp_bob","emp_chloe"],` +
+		`"project_id":"prj_apollo","external_id":"crm-00004711","duration_seconds":1800,` +
+		`"created_at":1795000000,"updated_at":1795000600}`
 	return fmt.Sprintf(m, strings.Repeat("w", 500-len(m)+len("%s")))
 }()
 
-// fixed is a transport that always gives the same response, without a network, so that only the client's cost is measured.
+// fixed is a transport that always gives the same response, without a network, so that only the
+// client's cost is measured.
 type fixed struct {
 	status int
 	header http.Header
@@ -114,7 +117,8 @@ const benchKey = "key_0123456789abcdef"
 // ourClient has its retries, its limit on a try's time, and a limiter that lets
 // everything pass.
 func ourClient(b *testing.B, transport http.RoundTripper) *minutes.Client {
-	c, err := minutes.New(benchHost, benchKey, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRateLimit(1e9, 1e9))
+	c, err := minutes.New(benchHost, benchKey,
+		minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRateLimit(1e9, 1e9))
 	require.NoError(b, err)
 	return c
 }
@@ -123,12 +127,17 @@ func rawClient(base string, transport http.RoundTripper) *byHand {
 	return &byHand{&http.Client{Transport: transport}, base, benchKey}
 }
 
-var jsonHeader = http.Header{"Content-Type": {"application/json; charset=utf-8"}, "Cache-Control": {"private, max-age=30"}}
+var jsonHeader = http.Header{
+	"Content-Type":  {"application/json; charset=utf-8"},
+	"Cache-Control": {"private, max-age=30"},
+}
 
 // BenchmarkGetOne gets a meeting of 500 bytes.
 func BenchmarkGetOne(b *testing.B) {
 	transport := fixed{200, jsonHeader, benchMeeting}
-	c, raw, ctx := ourClient(b, transport), rawClient(benchHost, transport), b.Context()
+	c := ourClient(b, transport)
+	raw := rawClient(benchHost, transport)
+	ctx := b.Context()
 	check := func(m *minutes.Meeting, err error) {
 		if err != nil || m.Date != "2026-11-20" {
 			b.Fatal(m, err)
@@ -143,9 +152,12 @@ func BenchmarkGetOne(b *testing.B) {
 
 // BenchmarkError decodes an error response with details into a typed error.
 func BenchmarkError(b *testing.B) {
-	transport := fixed{409, jsonHeader, `{"error":{"code":"MINUTES_NOT_READY","message":"The minutes are not ready yet.",` +
+	transport := fixed{409, jsonHeader, `{"error":{"code":"MINUTES_NOT_READY",` +
+		`"message":"The minutes are not ready yet.",` +
 		`"request_id":"req_0123456789abcdef","details":{"status":"transcribing"}}}`}
-	c, raw, ctx := ourClient(b, transport), rawClient(benchHost, transport), b.Context()
+	c := ourClient(b, transport)
+	raw := rawClient(benchHost, transport)
+	ctx := b.Context()
 	measure(b, func() {
 		_, err := c.Meetings.Get(ctx, benchID)
 		if e, ok := errors.AsType[*minutes.Error](err); !ok || e.Code != minutes.ErrMinutesNotReady {
@@ -167,13 +179,16 @@ func BenchmarkListAll(b *testing.B) {
 		if i == len(pages)-1 {
 			next = ""
 		}
-		pages[i] = `{"meetings":[` + strings.Repeat(benchMeeting+",", perPage-1) + benchMeeting + `],"next_cursor":"` + next + `"}`
+		meetings := strings.Repeat(benchMeeting+",", perPage-1) + benchMeeting
+		pages[i] = `{"meetings":[` + meetings + `],"next_cursor":"` + next + `"}`
 	}
 	transport := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		page, _ := strconv.Atoi(req.URL.Query().Get("cursor"))
 		return fixed{200, jsonHeader, pages[page]}.RoundTrip(req)
 	})
-	c, raw, ctx := ourClient(b, transport), rawClient(benchHost, transport), b.Context()
+	c := ourClient(b, transport)
+	raw := rawClient(benchHost, transport)
+	ctx := b.Context()
 	check := func(read int, err error) {
 		if read != n || err != nil {
 			b.Fatal(read, err)
@@ -189,7 +204,8 @@ func BenchmarkListAll(b *testing.B) {
 		}
 		check(read, nil)
 	}, func() {
-		read, cursor := 0, ""
+		read := 0
+		cursor := ""
 		for more := true; more; more = cursor != "" {
 			var page minutes.MeetingPage
 			check(n, raw.do(ctx, http.MethodGet, "/v1/meetings?limit=50&cursor="+cursor, &page))

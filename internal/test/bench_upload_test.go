@@ -128,8 +128,9 @@ func peak(t testing.TB) int {
 	return kib
 }
 
-// BenchmarkUpload uploads a sparse file to a server on this machine. ns/op is not what counts here: CPU and memory
-// of the uploading process are. The memory is read from /proc, so this file is for Linux.
+// BenchmarkUpload uploads a sparse file to a server on this machine. ns/op is not what counts here:
+// CPU and memory of the uploading process are. The memory is read from /proc, so this file is for
+// Linux.
 func BenchmarkUpload(b *testing.B) {
 	for _, mib := range []int64{64, 1024} {
 		for name, breaks := range map[string]int64{"straight": 0, "broken twice": 2} {

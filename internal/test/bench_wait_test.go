@@ -36,12 +36,15 @@ func BenchmarkWaits(b *testing.B) {
 
 func measureWaits(b *testing.B, t *testing.T, n int) {
 	s := newHourOfMeetings(n)
-	c, err := minutes.New(benchHost, benchKey, minutes.WithHTTPClient(&http.Client{Transport: s}), minutes.WithRateLimit(0, 0))
+	c, err := minutes.New(benchHost, benchKey,
+		minutes.WithHTTPClient(&http.Client{Transport: s}), minutes.WithRateLimit(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	goroutines, memory := runtime.NumGoroutine(), inUse()
-	used, start := cpuOf(b), time.Now()
+	goroutines := runtime.NumGoroutine()
+	memory := inUse()
+	used := cpuOf(b)
+	start := time.Now()
 	var waits sync.WaitGroup
 	for _, id := range s.ids {
 		waits.Go(func() {
@@ -65,7 +68,8 @@ func measureWaits(b *testing.B, t *testing.T, n int) {
 // inBubble runs f as a test, which a bubble takes to have one.
 func inBubble(b *testing.B, f func(t *testing.T)) {
 	all := func(string, string) (bool, error) { return true, nil }
-	if !testing.RunTests(all, []testing.InternalTest{{Name: b.Name(), F: func(t *testing.T) { synctest.Test(t, f) }}}) {
+	test := testing.InternalTest{Name: b.Name(), F: func(t *testing.T) { synctest.Test(t, f) }}
+	if !testing.RunTests(all, []testing.InternalTest{test}) {
 		b.FailNow()
 	}
 }

@@ -56,8 +56,11 @@ func (c *chaos) callByCall(who string, rnd *rand.Rand) {
 	}
 }
 
-// create creates one meeting. If a caller without an external id loses the response, it creates another meeting.
-func (c *chaos) create(client *minutes.Client, who string, known *knowledge, rnd *rand.Rand, referenced bool) *minutes.Meeting {
+// create creates one meeting. If a caller without an external id loses the response, it creates
+// another meeting.
+func (c *chaos) create(
+	client *minutes.Client, who string, known *knowledge, rnd *rand.Rand, referenced bool,
+) *minutes.Meeting {
 	for n := range maxCalls {
 		p := &minutes.MeetingCreateParams{Title: fmt.Sprint(who, ".", n), Date: "2026-11-20"}
 		if referenced {
@@ -81,7 +84,8 @@ func (c *chaos) create(client *minutes.Client, who string, known *knowledge, rnd
 		switch {
 		case !ok:
 			c.deviation("%s: %s does not exist", s.name, m.ID)
-		case state.Title != p.Title || state.ExternalID != p.ExternalID || m.Title != p.Title || m.ExternalID != p.ExternalID:
+		case state.Title != p.Title || state.ExternalID != p.ExternalID,
+			m.Title != p.Title || m.ExternalID != p.ExternalID:
 			c.deviation("%s: got another meeting: %+v", s.name, m)
 		case !created && (!referenced || n == 0 && !s.is(&s.unknown)):
 			c.deviation("%s: not created, though no earlier request may have created it", s.name)
@@ -110,7 +114,8 @@ func (c *chaos) upload(client *minutes.Client, id string, known *knowledge, rnd 
 			return
 		}
 		rejected, stored := errors.AsType[*minutes.StorageError](err)
-		if rival && there && (errors.Is(err, minutes.ErrBadRequest) || stored && rejected.StatusCode == http.StatusForbidden) {
+		forbidden := stored && rejected.StatusCode == http.StatusForbidden
+		if rival && there && (errors.Is(err, minutes.ErrBadRequest) || forbidden) {
 			c.checkError(s, err) // the other upload was first
 			return
 		}
@@ -145,7 +150,8 @@ func (c *chaos) waiter(ctx context.Context, client *minutes.Client, id string, r
 	c.checkWait(s, id, until, m, err)
 }
 
-// process runs a whole job with one or two workers. Their processes die at any point, and start again.
+// process runs a whole job with one or two workers. Their processes die at any point, and start
+// again.
 func (c *chaos) process(who string, rnd *rand.Rand) {
 	known := c.name(who, rnd)
 	c.script(rnd, minutestest.Script{ExternalID: who})
@@ -163,7 +169,8 @@ func (c *chaos) process(who string, rnd *rand.Rand) {
 				if done {
 					return
 				}
-				if id = ""; own.IntN(2) == 0 {
+				id = ""
+				if own.IntN(2) == 0 {
 					id = r.MeetingID
 				}
 				time.Sleep(testkit.UpTo(own, 5*time.Minute))
@@ -181,14 +188,18 @@ func (c *chaos) process(who string, rnd *rand.Rand) {
 	c.note(func() { known.alive = map[string]bool{r.MeetingID: true} })
 }
 
-// processOnce runs the job in a new process, with Resume if the process knows the meeting. It reports whether the job is done.
-// Most processes die at one of their first requests.
-func (c *chaos) processOnce(worker int, who, id string, known *knowledge, rnd *rand.Rand) (r *minutes.Result, done bool) {
+// processOnce runs the job in a new process, with Resume if the process knows the meeting. It
+// reports whether the job is done. Most processes die at one of their first requests.
+func (c *chaos) processOnce(
+	worker int, who, id string, known *knowledge, rnd *rand.Rand,
+) (r *minutes.Result, done bool) {
 	network := c.newNetwork(rand.New(rand.NewPCG(rnd.Uint64(), 4)))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if rnd.IntN(4) > 0 {
-		network.die, network.left, network.when = cancel, 1+rnd.IntN(10), death(rnd.IntN(3))
+		network.die = cancel
+		network.left = 1 + rnd.IntN(10)
+		network.when = death(rnd.IntN(3))
 	}
 	client := c.srv.ClientWithKey(chaosKeys[worker], minutes.WithHTTPClient(&http.Client{Transport: network}))
 	s := c.step(ctx, "Process "+who, rnd)
@@ -215,8 +226,8 @@ func (c *chaos) crashing(rnd *rand.Rand) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// batch runs many jobs in one ProcessAll loop. It breaks or cancels the loop at random times and starts again until all jobs are
-// done.
+// batch runs many jobs in one ProcessAll loop. It breaks or cancels the loop at random times and
+// starts again until all jobs are done.
 func (c *chaos) batch(who string, rnd *rand.Rand) {
 	known := map[string]*knowledge{}
 	var left []string
@@ -250,7 +261,8 @@ func (c *chaos) batchOnce(names []string, known map[string]*knowledge, rnd *rand
 			}
 		}
 	}
-	yielded, done := map[string]bool{}, map[string]bool{}
+	yielded := map[string]bool{}
+	done = map[string]bool{}
 	for r, err := range c.clients[rnd.IntN(2)].Meetings.ProcessAll(s.ctx, jobs, nil) {
 		if err != nil { // the loop is over
 			c.checkEnd(s, err)
@@ -286,8 +298,10 @@ func (c *chaos) crowd(who string, rnd *rand.Rand) {
 	var ids []string
 	for i := range 2 + rnd.IntN(40) {
 		title := fmt.Sprint(who, ".", i)
-		c.script(rnd, minutestest.Script{Title: title, Stages: &minutestest.Stages{Prepare: testkit.UpTo(rnd, 20*time.Minute)}})
-		m, _, err := c.plain.Meetings.Create(context.Background(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
+		stages := &minutestest.Stages{Prepare: testkit.UpTo(rnd, 20*time.Minute)}
+		c.script(rnd, minutestest.Script{Title: title, Stages: stages})
+		in := &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"}
+		m, _, err := c.plain.Meetings.Create(context.Background(), in)
 		if err == nil {
 			err = c.plain.Meetings.Upload(context.Background(), m.ID, known.audio, nil)
 		}
@@ -298,8 +312,8 @@ func (c *chaos) crowd(who string, rnd *rand.Rand) {
 		c.note(func() { known.alive[m.ID] = true })
 		ids = append(ids, m.ID)
 	}
-	bad := c.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes, MeetingID: ids[0], Times: minutestest.Always},
-		minutestest.Refuse(minutes.ErrForbidden)).Optional()
+	first := minutestest.Match{Operation: minutes.OpMeetingsMinutes, MeetingID: ids[0], Times: minutestest.Always}
+	bad := c.srv.Inject(first, minutestest.Refuse(minutes.ErrForbidden)).Optional()
 	time.AfterFunc(time.Hour, bad.Stop)
 	var loops sync.WaitGroup
 	defer loops.Wait()
@@ -353,7 +367,8 @@ func (c *chaos) follow(client *minutes.Client, ids []string, rnd *rand.Rand) {
 		}
 	}
 	for range maxCalls {
-		if once(); !missing() {
+		once()
+		if !missing() {
 			return
 		}
 	}

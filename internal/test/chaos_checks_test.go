@@ -136,8 +136,8 @@ func (c *chaos) checkError(s *step, err error) {
 	}
 }
 
-// checkGaveUp checks the error of a call: its context is done, or a fault has hit one of its requests. Rivals share their
-// faults, because a fault is for a meeting.
+// checkGaveUp checks the error of a call: its context is done, or a fault has hit one of its
+// requests. Rivals share their faults, because a fault is for a meeting.
 func (c *chaos) checkGaveUp(s *step, err error) {
 	c.checkError(s, err)
 	ended := s.ctx.Err()
@@ -146,7 +146,8 @@ func (c *chaos) checkGaveUp(s *step, err error) {
 	}
 }
 
-// checkEnd checks the error that ended a loop: its context is done, or something in front of the service has rejected it.
+// checkEnd checks the error that ended a loop: its context is done, or something in front of the
+// service has rejected it.
 func (c *chaos) checkEnd(s *step, err error) {
 	c.checkError(s, err)
 	if s.ctx.Err() == nil && !minutes.KeyRejected(err) && !foreign(err) {
@@ -154,7 +155,8 @@ func (c *chaos) checkEnd(s *step, err error) {
 	}
 }
 
-// foreign reports whether an error does not come from the service. Such errors end a wait after ten minutes without a good one.
+// foreign reports whether an error does not come from the service. Such errors end a wait after ten
+// minutes without a good one.
 func foreign(err error) bool {
 	e, ok := errors.AsType[*minutes.Error](err)
 	return ok && e.Code == "" && !minutes.Retryable(e)
@@ -168,7 +170,8 @@ func (c *chaos) checkResult(s *step, r *minutes.Result, err error) (final bool) 
 		switch {
 		case waited && r.MeetingID == "":
 			c.deviation("%s: %v without a meeting", s.name, err)
-		case waited && (foreign(err) || errors.Is(err, minutes.ErrForbidden) || errors.Is(err, minutes.ErrNotFound) && !there):
+		case waited && (foreign(err) || errors.Is(err, minutes.ErrForbidden)),
+			waited && errors.Is(err, minutes.ErrNotFound) && !there:
 			c.checkError(s, err)
 		case waited && s.ctx.Err() == nil:
 			c.deviation("%s: a wait ended: %v", s.name, err)
@@ -200,8 +203,8 @@ var happyPath = []minutes.Status{
 	minutes.StatusTranscribed, minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady,
 }
 
-// maxNotifyDelay is how long after a meeting's end its waits must return. A failed poll costs a cycle, and rejections by a
-// gateway up to five minutes.
+// maxNotifyDelay is how long after a meeting's end its waits must return. A failed poll costs a
+// cycle, and rejections by a gateway up to five minutes.
 const maxNotifyDelay = 2 * time.Hour
 
 // checkWait checks what a wait returned.
@@ -210,7 +213,7 @@ func (c *chaos) checkWait(s *step, id string, until minutes.Status, m *minutes.M
 	reached := func(h minutestest.Transition) bool { return h.Status == until }
 	failed, isFailed := errors.AsType[*minutes.MeetingFailedError](err)
 	switch {
-	case there && state.Status.Final() && time.Since(s.begun) > maxNotifyDelay && time.Since(state.UpdatedAt) > maxNotifyDelay:
+	case there && state.Status.Final() && min(time.Since(s.begun), time.Since(state.UpdatedAt)) > maxNotifyDelay:
 		c.deviation("%s: returned %v after the end", s.name, time.Since(state.UpdatedAt))
 	case err == nil && (m.ID != id || slices.Index(happyPath, m.Status) < slices.Index(happyPath, until)):
 		c.deviation("%s: returned meeting %s with status %s", s.name, m.ID, m.Status)
@@ -219,7 +222,9 @@ func (c *chaos) checkWait(s *step, id string, until minutes.Status, m *minutes.M
 	case isFailed && (failed.Meeting.ID != id || there && state.Status != failed.Status):
 		c.deviation("%s: %v, but the service's status is %s", s.name, err, state.Status)
 	case err == nil || isFailed:
-	case s.ctx.Err() != nil && errors.Is(err, s.ctx.Err()), errors.Is(err, minutes.ErrNotFound) && !there, foreign(err):
+	case s.ctx.Err() != nil && errors.Is(err, s.ctx.Err()),
+		errors.Is(err, minutes.ErrNotFound) && !there,
+		foreign(err):
 		c.checkError(s, err)
 	default:
 		c.deviation("%s: %v", s.name, err)

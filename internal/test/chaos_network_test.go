@@ -22,8 +22,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// A step is one call of a caller. It draws its troubles from its own generator, so they do not depend on other calls. Polls
-// belong to no step.
+// A step is one call of a caller. It draws its troubles from its own generator, so they do not
+// depend on other calls. Polls belong to no step.
 type step struct {
 	name string
 	ctx  context.Context
@@ -94,7 +94,8 @@ var errDead = errors.New("the process is dead")
 func (w *network) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	w.left--
-	dies, dead := w.die != nil && w.left == 0, w.die != nil && w.left < 0
+	dies := w.die != nil && w.left == 0
+	dead := w.die != nil && w.left < 0
 	w.mu.Unlock()
 	switch {
 	case !dies && !dead:
@@ -175,7 +176,8 @@ func (w *network) send(req *http.Request, op minutes.Operation, id string, what 
 	case what.late > 0:
 		return nil, w.deliverLate(req, what.late)
 	}
-	match := minutestest.Match{Operation: op, MeetingID: id, Key: strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")}
+	key := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
+	match := minutestest.Match{Operation: op, MeetingID: id, Key: key}
 	if op == minutes.OpMeetingsCreate { // of this caller only
 		var params minutes.MeetingCreateParams
 		if body, err := req.GetBody(); err == nil {
@@ -227,7 +229,8 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A trouble is what goes wrong with one request: a fault of the service or of the network. No kind: nothing.
+// A trouble is what goes wrong with one request: a fault of the service or of the network. No kind:
+// nothing.
 type trouble struct {
 	kind  string
 	fault minutestest.Fault
@@ -282,14 +285,17 @@ func uploadTroubles(rnd *rand.Rand) []trouble {
 	}
 }
 
-// edgeTroubles returns troubles that something in front of the service causes. No retry of a call helps.
+// edgeTroubles returns troubles that something in front of the service causes. No retry of a call
+// helps.
 func edgeTroubles() []trouble {
+	rejected := &rest.ProxyError{Host: "proxy.example:3128", Status: "407 Proxy Authentication Required"}
 	list := []trouble{
 		{kind: "untrusted certificate", err: testbase.ErrUntrusted},
-		{kind: "CONNECT rejected", err: &rest.ProxyError{Host: "proxy.example:3128", Status: "407 Proxy Authentication Required"}},
+		{kind: "CONNECT rejected", err: rejected},
 	}
 	for _, status := range []int{401, 403, 404} {
-		list = append(list, faulty(fmt.Sprint("page with ", status), minutestest.Respond(status, "text/html", "<title>No</title>")))
+		page := minutestest.Respond(status, "text/html", "<title>No</title>")
+		list = append(list, faulty(fmt.Sprint("page with ", status), page))
 	}
 	return list
 }
@@ -333,11 +339,13 @@ type outage struct {
 }
 
 func drawOutage(rnd *rand.Rand) outage {
-	calls, uploads := callTroubles(rnd), uploadTroubles(rnd) // the last is late
+	calls := callTroubles(rnd) // the last is late
+	uploads := uploadTroubles(rnd)
 	o := outage{call: calls[rnd.IntN(len(calls)-1)], upload: uploads[rnd.IntN(len(uploads)-1)]}
 	if rnd.IntN(4) == 0 {
 		edges := edgeTroubles()
-		o.call, o.polls = edges[rnd.IntN(len(edges))], true
+		o.call = edges[rnd.IntN(len(edges))]
+		o.polls = true
 	}
 	o.from = time.Now().Add(testkit.UpTo(rnd, 10*time.Minute))
 	o.to = o.from.Add(testkit.UpTo(rnd, 3*time.Minute))

@@ -21,14 +21,16 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// Callers of all kinds work on many meetings while faults hit their requests and their processes die. In the end, the test
-// compares what the callers got with what the service has. A run depends only on its seed and on the jitter of the Clients:
+// Callers of all kinds work on many meetings while faults hit their requests and their processes
+// die. In the end, the test compares what the callers got with what the service has. A run depends
+// only on its seed and on the jitter of the Clients:
 //
 //	MINUTES_CHAOS_RUNS=10000 go test -run TestChaos ./internal/test  # the first 10,000 seeds
 //	MINUTES_CHAOS_SEED=4711 MINUTES_CHAOS_RUNS=1 go test …           # one seed, with its requests
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	first, runs := 0, testbase.Many(400, 8)
+	first := 0
+	runs := testbase.Many(400, 8)
 	if testbase.UnderRace {
 		runs = testbase.Many(40, 10)
 	}
@@ -78,7 +80,8 @@ type knowledge struct {
 	orphans int             // meetings that may exist, but whose id no caller got
 }
 
-// The keys belong to one integration, so both Clients see the same meetings. The service audits each Client separately.
+// The keys belong to one integration, so both Clients see the same meetings. The service audits
+// each Client separately.
 var chaosKeys = [...]string{"mk_live_5c1f08a4e2d94b7f", "mk_live_b29d7730ffae4c61", "mk_live_plain_0d44a1b2c3"}
 
 func newChaos(t *testing.T, seed uint64) *chaos {
@@ -118,7 +121,8 @@ func (c *chaos) newService(rnd *rand.Rand) *minutestest.Server {
 	}
 	w.Organisations[0].Keys = nil
 	for _, secret := range chaosKeys {
-		w.Organisations[0].Keys = append(w.Organisations[0].Keys, minutestest.Key{Secret: secret, IntegrationID: "int_ci"})
+		key := minutestest.Key{Secret: secret, IntegrationID: "int_ci"}
+		w.Organisations[0].Keys = append(w.Organisations[0].Keys, key)
 	}
 	opts := []minutestest.Option{minutestest.WithWorld(w)}
 	if c.lateEffects || c.rivals {
@@ -147,7 +151,8 @@ func (c *chaos) run() {
 	for n := range 2 + rnd.IntN(5) {
 		who := fmt.Sprintf("m%d", n)
 		own := rand.New(rand.NewPCG(c.seed, uint64(100+n)))
-		call := []func(string, *rand.Rand){c.callByCall, c.callByCall, c.process, c.process, c.batch, c.crowd}[rnd.IntN(6)]
+		callers := []func(string, *rand.Rand){c.callByCall, c.callByCall, c.process, c.process, c.batch, c.crowd}
+		call := callers[rnd.IntN(len(callers))]
 		c.callers.Go(func() { call(who, own) })
 	}
 	c.callers.Wait()
@@ -155,7 +160,8 @@ func (c *chaos) run() {
 	c.compare()
 	if c.t.Failed() && os.Getenv("MINUTES_CHAOS_SEED") != "" {
 		for _, r := range c.srv.Requests() {
-			c.t.Log(r.At.Format("15:04:05.000"), r.Took, r.Operation, r.Path, r.Query, r.Status, r.Code, r.Fault, r.Caller)
+			at := r.At.Format("15:04:05.000")
+			c.t.Log(at, r.Took, r.Operation, r.Path, r.Query, r.Status, r.Code, r.Fault, r.Caller)
 		}
 	}
 }
@@ -186,10 +192,12 @@ func (c *chaos) note(change func()) {
 	change()
 }
 
-// script draws the outcome of the meetings that sc names, and the clocks of the machines that write them.
+// script draws the outcome of the meetings that sc names, and the clocks of the machines that write
+// them.
 func (c *chaos) script(rnd *rand.Rand, sc minutestest.Script) {
 	failures := []minutes.Status{
-		minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed, minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected,
+		minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed,
+		minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected,
 	}
 	if i := rnd.IntN(12); i < len(failures) {
 		sc.Outcome = failures[i]
