@@ -55,9 +55,8 @@ type chaos struct {
 
 	rate        float64 // of requests that get a fault
 	outages     []outage
-	lateEffects bool          // requests may take effect late
-	rivals      bool          // several callers may work on one meeting
-	clockSkew   time.Duration // of the machines that write the meetings
+	lateEffects bool // requests may take effect late
+	rivals      bool // several callers may work on one meeting
 
 	calm         atomic.Bool  // no more faults
 	sent         atomic.Int64 // requests
@@ -93,9 +92,6 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 		rivals:      rnd.IntN(2) == 0,
 		known:       map[string]*knowledge{},
 		created:     map[string]int{},
-	}
-	if rnd.IntN(2) == 0 {
-		c.clockSkew = testkit.UpTo(rnd, 10*time.Minute)
 	}
 	c.srv = c.newService(rnd)
 	c.plain = c.srv.ClientWithKey(chaosKeys[2])
@@ -192,8 +188,7 @@ func (c *chaos) note(change func()) {
 	change()
 }
 
-// script draws the outcome of the meetings that sc names, and the clocks of the machines that write
-// them.
+// script draws the outcome of the meetings that sc names.
 func (c *chaos) script(rnd *rand.Rand, sc minutestest.Script) {
 	failures := []minutes.Status{
 		minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed,
@@ -205,8 +200,7 @@ func (c *chaos) script(rnd *rand.Rand, sc minutestest.Script) {
 	if rnd.IntN(2) == 0 {
 		sc.Stages = &minutestest.Stages{Transcribe: testkit.UpTo(rnd, 20*time.Minute)}
 	}
-	sc.ClockSkew = c.clockSkew
-	if sc.Outcome != "" || sc.Stages != nil || sc.ClockSkew > 0 {
+	if sc.Outcome != "" || sc.Stages != nil {
 		c.srv.Script(sc)
 	}
 }
