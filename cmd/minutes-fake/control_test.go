@@ -193,6 +193,20 @@ func TestAdvance_MovesHeldMeetings(t *testing.T) {
 	assert.Equal(t, http.StatusConflict, status)
 }
 
+// A meeting that a script lets fail ends so, whether it has got there by itself or is moved on.
+func TestAdvance_EndsWhereTheScriptSays(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	p.control(`POST /scripts {"outcome":"minutes_failed"}`)
+	p.control(`POST /scripts {"title":"Slow","outcome":"minutes_failed","stages":{"transcribe":"1h"}}`)
+	for _, title := range []string{"Fast", "Slow"} {
+		path := "POST /meetings/" + p.meeting(title) + `/advance {"until":"minutes_ready"}`
+		for range 2 {
+			assert.Equal(t, "minutes_failed", p.control(path)["status"], title)
+		}
+	}
+}
+
 // The inspector's events end at a reset. A page that asks for them again gets those of the next
 // fake.
 func TestEvents_GoOnWithTheNextFakeAfterAReset(t *testing.T) {
