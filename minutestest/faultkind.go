@@ -95,7 +95,7 @@ var kinds = map[faultKind]kind{
 	},
 	kindShowStatus: {effect: always, check: checkShownStatus, change: showStatus},
 	kindTruncate:   {effect: always, change: truncate},
-	kindDrip:       {effect: always, change: drip},
+	kindDrip:       {effect: always, check: checkDrip, change: drip},
 
 	kindReset:       {replace: cut},
 	kindResetUpload: {only: toStorage, effect: never, replace: cutUpload},
@@ -128,9 +128,9 @@ func (f Fault) check() error {
 	}
 	switch {
 	case form.Header != nil && !kind.responds:
-		return wrong("header", "%s has no response of its own", form.Kind)
+		return wrong("header", "it has no response of its own")
 	case form.RetryAfter != "" && !kind.responds:
-		return wrong("retry_after", "%s has no response of its own", form.Kind)
+		return wrong("retry_after", "it has no response of its own")
 	case form.RetryAfter != "" && !isRetryAfter(form.RetryAfter):
 		return wrong("retry_after", "%q is neither a number of seconds nor an HTTP date", form.RetryAfter)
 	case form.Delay < 0:
@@ -140,7 +140,7 @@ func (f Fault) check() error {
 	case form.Bytes < 0:
 		return wrong("bytes", "%d is negative", form.Bytes)
 	case form.AfterEffect && kind.effect == never:
-		return wrong("after_effect", "%s never comes after the effect", form.Kind)
+		return wrong("after_effect", "it never comes after the effect")
 	}
 	for name, value := range form.Header {
 		switch {
@@ -236,6 +236,13 @@ func truncate(x *exchange, f Fault) {
 		return
 	}
 	x.truncateAt = new(f.form.Bytes)
+}
+
+func checkDrip(f Fault) error {
+	if f.form.Over == 0 {
+		return errors.New("over: a duration over 0 expected")
+	}
+	return nil
 }
 
 func drip(x *exchange, f Fault) { x.over = time.Duration(f.form.Over) }
