@@ -116,11 +116,11 @@ func (r *Request) check(out any) error {
 	if problem := pathProblem(r.Path); problem != "" {
 		return &ParamError{Param: "Path", Reason: problem}
 	}
-	if _, writesJSON := r.Body.(json.Marshaler); !writesJSON {
-		switch r.Body.(type) {
-		case []byte, io.Reader: // encoding/json would write base64 or {}
-			return &ParamError{Param: "Body", Reason: "is sent as JSON; if it is JSON already, make it a json.RawMessage"}
-		}
+	switch r.Body.(type) {
+	case json.Marshaler:
+	case []byte, io.Reader: // encoding/json would write base64 or {}
+		reason := "is sent as JSON; if it is JSON already, make it a json.RawMessage"
+		return &ParamError{Param: "Body", Reason: reason}
 	}
 	if v := reflect.ValueOf(out); out != nil && (v.Kind() != reflect.Pointer || v.IsNil()) {
 		return &ParamError{Param: "out", Reason: "must be a pointer or nil"}

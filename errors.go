@@ -26,7 +26,7 @@ func (c ErrorCode) Error() string { return string(c) }
 
 // The codes of section 7, with the HTTP status of the response.
 const (
-	ErrInvalidRequest    ErrorCode = "INVALID_REQUEST"     // 400: the body or the query is invalid; Details["fields"] names the fields
+	ErrInvalidRequest    ErrorCode = "INVALID_REQUEST"     // 400: invalid fields, which Details["fields"] names
 	ErrBadRequest        ErrorCode = "BAD_REQUEST"         // 400: no more specific code applies
 	ErrInvalidEmail      ErrorCode = "INVALID_EMAIL"       // 400: not a valid address
 	ErrInvalidLimit      ErrorCode = "INVALID_LIMIT"       // 400: not a whole number from 1 to 50
@@ -35,26 +35,27 @@ const (
 	ErrInvalidDateRange  ErrorCode = "INVALID_DATE_RANGE"  // 400: DateFrom is after DateTo
 	ErrInvalidTime       ErrorCode = "INVALID_TIME"        // 400: a time of day that is not HH:MM
 	ErrInvalidExternalID ErrorCode = "INVALID_EXTERNAL_ID" // 400: empty or too long
-	ErrInvalidSharedWith ErrorCode = "INVALID_SHARED_WITH" // 400: members without an account, or integrations; Details["invalid"] lists them
+	ErrInvalidSharedWith ErrorCode = "INVALID_SHARED_WITH" // 400: no members with an account: Details["invalid"]
 
 	ErrUnauthenticated ErrorCode = "UNAUTHENTICATED" // 401: the key is missing, malformed, unknown, expired or revoked
 
-	ErrIPNotAllowed            ErrorCode = "IP_NOT_ALLOWED"             // 403: the key has an allowlist and the caller's IP address is not on it
-	ErrAPIAccessDisabled       ErrorCode = "API_ACCESS_DISABLED"        // 403: the organisation has no API access, or the integration is no longer active
+	ErrIPNotAllowed            ErrorCode = "IP_NOT_ALLOWED"             // 403: address not on the key's allowlist
+	ErrAPIAccessDisabled       ErrorCode = "API_ACCESS_DISABLED"        // 403: no API access, or integration inactive
 	ErrPersonalAPIKeysDisabled ErrorCode = "PERSONAL_API_KEYS_DISABLED" // 403: the organisation disabled personal keys
 	ErrInsufficientScope       ErrorCode = "INSUFFICIENT_SCOPE"         // 403: the key lacks the scope of the operation
 	ErrOrganisationSuspended   ErrorCode = "ORGANISATION_SUSPENDED"     // 403: the organisation is blocked
 	ErrOrganisationExpired     ErrorCode = "ORGANISATION_EXPIRED"       // 403: the organisation's access has expired
-	ErrForbidden               ErrorCode = "FORBIDDEN"                  // 403: this caller may not change or delete the meeting
+	ErrForbidden               ErrorCode = "FORBIDDEN"                  // 403: the caller may not change the meeting
 
-	ErrNotFound ErrorCode = "NOT_FOUND" // 404: does not exist, or the caller may not see it, such as another member's private meeting
+	// 404: it does not exist, or the caller may not see it, such as another member's private meeting
+	ErrNotFound ErrorCode = "NOT_FOUND"
 
-	ErrEmailTaken          ErrorCode = "EMAIL_TAKEN"           // 409: another member has the address; Details name the member
+	ErrEmailTaken          ErrorCode = "EMAIL_TAKEN"           // 409: the member that Details name has the address
 	ErrMemberLimitExceeded ErrorCode = "MEMBER_LIMIT_EXCEEDED" // 409: the organisation can hold no more members
 	ErrExternalIDTaken     ErrorCode = "EXTERNAL_ID_TAKEN"     // 409: another meeting has this external id
 	ErrMinutesNotReady     ErrorCode = "MINUTES_NOT_READY"     // 409: the minutes do not exist yet
 	ErrTranscriptNotReady  ErrorCode = "TRANSCRIPT_NOT_READY"  // 409: the transcript does not exist yet
-	ErrParticipantsLocked  ErrorCode = "PARTICIPANTS_LOCKED"   // 409: the meeting has audio, so its participants can no longer change
+	ErrParticipantsLocked  ErrorCode = "PARTICIPANTS_LOCKED"   // 409: the meeting has audio
 
 	ErrInternal ErrorCode = "INTERNAL_ERROR" // 500: a fault on the service's side
 )
@@ -204,7 +205,8 @@ var (
 	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
 	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, and the service rejects most over one gigabyte")
 	// ErrRecordingFormat: neither you nor the recording says which format it has.
-	ErrRecordingFormat = errors.New("the recording is in no known audio or video format; if it is one, pass its content type to FromReader or FromReaderAt")
+	ErrRecordingFormat = errors.New("the recording is in no known audio or video format; " +
+		"if it is one, pass its content type to FromReader or FromReaderAt")
 )
 
 // Error returns the parameter and the reason, but not the value, which may be a secret.
@@ -224,10 +226,12 @@ type MeetingFailedError struct {
 
 // failureReasons has, for each failure status, the first part of the text of a MeetingFailedError.
 var failureReasons = map[Status]string{
-	StatusTranscribeBlocked:   "there is not enough transcription quota; after a top-up, ",
-	StatusAudioRejected:       "the service rejected the recording, usually because of its size; to upload another recording, ",
+	StatusTranscribeBlocked: "there is not enough transcription quota; after a top-up, ",
+	StatusAudioRejected: "the service rejected the recording, usually because of its size; " +
+		"to upload another recording, ",
 	StatusTranscriptionFailed: "the recording could not be transcribed; to try again, ",
-	StatusMinutesFailed:       "the transcript exists, but the minutes could not be written; if there are credits left, ",
+	StatusMinutesFailed: "the transcript exists, but the minutes could not be written; " +
+		"if there are credits left, ",
 }
 
 // Error names the meeting and its status, and says how to try again.

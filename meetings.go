@@ -43,13 +43,13 @@ type Meeting struct {
 	Title           string     `json:"title"`
 	Date            string     `json:"date"`                       // YYYY-MM-DD
 	Time            string     `json:"time,omitempty"`             // HH:MM, for display only
-	Status          Status     `json:"status"`                     // one of the ten known states, or one that the service added later
+	Status          Status     `json:"status"`                     // one of the ten known, or one that is newer
 	Visibility      Visibility `json:"visibility"`                 // who inside the organisation can see the meeting
 	TemplateID      string     `json:"template_id"`                // the template that shapes the minutes
 	ParticipantIDs  []string   `json:"participant_ids,omitempty"`  // member ids
 	ProjectID       string     `json:"project_id,omitempty"`       // empty: in no project
 	ExternalID      string     `json:"external_id,omitempty"`      // the caller's own reference
-	DurationSeconds int        `json:"duration_seconds,omitempty"` // length of the recording; 0 until the service has processed the recording
+	DurationSeconds int        `json:"duration_seconds,omitempty"` // of the recording; 0 until it is processed
 	CreatedAt       UnixTime   `json:"created_at"`
 	UpdatedAt       UnixTime   `json:"updated_at"` // time of the last change
 }
@@ -83,9 +83,9 @@ const (
 // The failure statuses, which are final.
 const (
 	StatusTranscriptionFailed Status = "transcription_failed" // create a new meeting to try again
-	StatusMinutesFailed       Status = "minutes_failed"       // the transcript exists, the minutes do not; also if there were no credits left (assumed)
+	StatusMinutesFailed       Status = "minutes_failed"       // no minutes, only the transcript
 	StatusTranscribeBlocked   Status = "transcribe_blocked"   // too little quota when the audio arrived
-	StatusAudioRejected       Status = "audio_rejected"       // the service rejected the recording, usually because of its size
+	StatusAudioRejected       Status = "audio_rejected"       // usually because of the size of the recording
 )
 
 // Failed reports whether s is one of the four failure statuses, which are final.
@@ -188,18 +188,20 @@ var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(
 func (t *Transcript) Turns() iter.Seq[Turn] {
 	transcript := t.Text
 	return func(yield func(Turn) bool) {
-		speaker, from := "", 0
-		give := func(to int) bool {
-			text := strings.TrimSpace(transcript[from:to])
+		speaker := "" // of the turn that begins at from
+		from := 0
+		yieldTo := func(end int) bool {
+			text := strings.TrimSpace(transcript[from:end])
 			return speaker == "" && text == "" || yield(Turn{speaker, text})
 		}
 		for _, at := range label.FindAllStringSubmatchIndex(transcript, -1) {
-			if !give(at[0]) {
+			if !yieldTo(at[0]) {
 				return
 			}
-			speaker, from = transcript[max(at[2], at[4]):max(at[3], at[5])], at[1]
+			speaker = transcript[max(at[2], at[4]):max(at[3], at[5])]
+			from = at[1]
 		}
-		give(len(transcript))
+		yieldTo(len(transcript))
 	}
 }
 
@@ -307,7 +309,9 @@ type MeetingListParams struct {
 //   - [ErrInvalidDate], [ErrInvalidTime], [ErrInvalidExternalID], [ErrInvalidSharedWith]
 //   - [ErrNotFound]: a participant, the project or the template is unknown (assumed).
 //   - [ErrExternalIDTaken]: the key cannot see the meeting that has the ExternalID (assumed).
-func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParams) (m *Meeting, created bool, err error) {
+func (s *MeetingsService) Create(
+	ctx context.Context, params *MeetingCreateParams,
+) (m *Meeting, created bool, err error) {
 	return s.create(ctx, params, 0)
 }
 

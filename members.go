@@ -41,7 +41,7 @@ type MemberCreateParams struct {
 	Name        string `json:"name"`                  // 1 to 80 characters
 	Email       string `json:"email,omitempty"`       // unique within the organisation
 	Role        string `json:"role,omitempty"`        // at most 80 characters
-	Description string `json:"description,omitempty"` // job description, helps to attribute speakers; at most 300 characters
+	Description string `json:"description,omitempty"` // helps to attribute speakers; at most 300 characters
 }
 
 type memberList struct {

@@ -16,15 +16,16 @@ const OpUsageGet Operation = "usage.get" // assumed: GET /v1/usage
 
 // Usage is what remains of the organisation's quota in this period (section 2.9).
 type Usage struct {
-	CreditsRemaining           int    `json:"credits_remaining"`            // generating minutes spends credits
-	TranscribeSecondsRemaining int    `json:"transcribe_seconds_remaining"` // seconds of audio that the service can still transcribe
-	NextResetAt                string `json:"next_reset_at,omitempty"`      // date of the next top-up, YYYY-MM-DD; empty if there is none
+	CreditsRemaining           int    `json:"credits_remaining"`            // for minutes
+	TranscribeSecondsRemaining int    `json:"transcribe_seconds_remaining"` // of audio, for transcripts
+	NextResetAt                string `json:"next_reset_at,omitempty"`      // YYYY-MM-DD; empty: no top-up
 }
 
 func (u *Usage) missing(r received) string {
+	const credits, seconds = "credits_remaining", "transcribe_seconds_remaining"
 	return cmp.Or(
-		lacks("credits_remaining", u.CreditsRemaining == 0 && !r.has("credits_remaining", false)),
-		lacks("transcribe_seconds_remaining", u.TranscribeSecondsRemaining == 0 && !r.has("transcribe_seconds_remaining", false)),
+		lacks(credits, u.CreditsRemaining == 0 && !r.has(credits, false)),
+		lacks(seconds, u.TranscribeSecondsRemaining == 0 && !r.has(seconds, false)),
 	)
 }
 

@@ -11,8 +11,9 @@ import (
 // own behind.
 var (
 	defaultAPI = forAPI(&http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext, // before an attempt ends, so that nothing was sent
+		Proxy: http.ProxyFromEnvironment,
+		// The dial ends before an attempt does, so that nothing was sent.
+		DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		ForceAttemptHTTP2:   true,
 		MaxIdleConns:        100,
 		MaxIdleConnsPerHost: 16,
@@ -35,7 +36,9 @@ func StorageTransport(next http.RoundTripper) http.RoundTripper {
 	return choose(next, defaultStorage, forStorage)
 }
 
-func choose(next http.RoundTripper, byDefault *http.Transport, adapt func(*http.Transport) *http.Transport) http.RoundTripper {
+func choose(
+	next http.RoundTripper, byDefault *http.Transport, adapt func(*http.Transport) *http.Transport,
+) http.RoundTripper {
 	switch t := next.(type) {
 	case nil:
 		return byDefault
@@ -51,7 +54,8 @@ func forAPI(t *http.Transport) *http.Transport {
 		t.HTTP2 = new(http.HTTP2Config)
 	}
 	if t.HTTP2.SendPingTimeout == 0 { // Clone may have set HTTP2
-		t.HTTP2.SendPingTimeout, t.HTTP2.PingTimeout = 15*time.Second, 15*time.Second
+		t.HTTP2.SendPingTimeout = 15 * time.Second
+		t.HTTP2.PingTimeout = 15 * time.Second
 	}
 	return t
 }
@@ -61,7 +65,8 @@ func forStorage(t *http.Transport) *http.Transport {
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
 	if t.TLSClientConfig != nil { // Clone adds h2 to its NextProtos
-		t.TLSClientConfig.NextProtos = slices.DeleteFunc(slices.Clone(t.TLSClientConfig.NextProtos), func(p string) bool { return p == "h2" })
+		protos := slices.Clone(t.TLSClientConfig.NextProtos)
+		t.TLSClientConfig.NextProtos = slices.DeleteFunc(protos, func(p string) bool { return p == "h2" })
 	}
 	if t.ExpectContinueTimeout == 0 { // storage could not reject an upload before its body
 		t.ExpectContinueTimeout = 2 * time.Second
