@@ -22,15 +22,24 @@ func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 		header []string
 		text   string // "" if it differs by operation
 	}{
-		"empty":       {"", nil, notPromised + "invalid JSON (0 bytes)"},
-		"HTML":        {"<html>Please sign in</html>", []string{"Content-Type", "text/html"}, notPromised + `minutes.example sent "<html>Please sign in</html>"`},
-		"truncated":   {`{"id":"mtg_1","meetings":[{"id":"m`, nil, notPromised + "invalid JSON (34 bytes)"},
-		"array":       {`[]`, nil, notPromised + "a JSON array does not fit the response"},
-		"string":      {`"minutes"`, nil, notPromised + "a JSON string does not fit the response"},
-		"number":      {`12345678901234567890`, nil, notPromised + "a JSON number does not fit the response"},
-		"null":        {`null`, nil, ""},
-		"wrong types": {`{"id":7,"members":{},"meetings":{},"projects":{},"templates":{},"format":7,"transcript":7,"upload_url":7,"credits_remaining":"7","terms":{}}`, nil, ""},
-		"not whole":   {`{"id":"a","status":"b","created_at":1.5,"members":[{"id":1.5}],"meetings":[{"id":"a","status":"b","duration_seconds":1.5}],"projects":1.5,"templates":[{"id":"t","version":1.5}],"format":1.5,"transcript":1.5,"upload_url":"u","expires_in":1.5,"credits_remaining":1.5,"terms":[1.5]}`, nil, ""},
+		"empty": {"", nil, notPromised + "invalid JSON (0 bytes)"},
+		"HTML": {
+			"<html>Please sign in</html>", []string{"Content-Type", "text/html"},
+			notPromised + `minutes.example sent "<html>Please sign in</html>"`,
+		},
+		"truncated": {`{"id":"mtg_1","meetings":[{"id":"m`, nil, notPromised + "invalid JSON (34 bytes)"},
+		"array":     {`[]`, nil, notPromised + "a JSON array does not fit the response"},
+		"string":    {`"minutes"`, nil, notPromised + "a JSON string does not fit the response"},
+		"number":    {`12345678901234567890`, nil, notPromised + "a JSON number does not fit the response"},
+		"null":      {`null`, nil, ""},
+		"wrong types": {
+			`{"id":7,"members":{},"meetings":{},"projects":{},"templates":{},"format":7,"transcript":7,"upload_url":7,"credits_remaining":"7","terms":{}}`,
+			nil, "",
+		},
+		"not whole": {
+			`{"id":"a","status":"b","created_at":1.5,"members":[{"id":1.5}],"meetings":[{"id":"a","status":"b","duration_seconds":1.5}],"projects":1.5,"templates":[{"id":"t","version":1.5}],"format":1.5,"transcript":1.5,"upload_url":"u","expires_in":1.5,"credits_remaining":1.5,"terms":[1.5]}`,
+			nil, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,12 +78,15 @@ func TestDecode_AcceptsNullLists(t *testing.T) {
 		body string
 		want any
 	}{
-		"meetings.list":      {`{"meetings":null}`, &minutes.MeetingPage{}},
-		"members.list":       {`{"members": null}`, []*minutes.Member(nil)},
-		"projects.list":      {`{"projects":null}`, []*minutes.Project(nil)},
-		"templates.list":     {`{"templates":null}`, []*minutes.Template(nil)},
-		"vocabulary.get":     {`{"terms":null,"entries":null,"max_terms":7}`, &minutes.Vocabulary{MaxTerms: 7}},
-		"vocabulary.replace": {`{"terms":["a"],"entries":[{"term":"a","variants":null}],"max_terms":7}`, &minutes.Vocabulary{Terms: []string{"a"}, Entries: []minutes.VocabularyEntry{{Term: "a"}}, MaxTerms: 7}},
+		"meetings.list":  {`{"meetings":null}`, &minutes.MeetingPage{}},
+		"members.list":   {`{"members": null}`, []*minutes.Member(nil)},
+		"projects.list":  {`{"projects":null}`, []*minutes.Project(nil)},
+		"templates.list": {`{"templates":null}`, []*minutes.Template(nil)},
+		"vocabulary.get": {`{"terms":null,"entries":null,"max_terms":7}`, &minutes.Vocabulary{MaxTerms: 7}},
+		"vocabulary.replace": {
+			`{"terms":["a"],"entries":[{"term":"a","variants":null}],"max_terms":7}`,
+			&minutes.Vocabulary{Terms: []string{"a"}, Entries: []minutes.VocabularyEntry{{Term: "a"}}, MaxTerms: 7},
+		},
 	} {
 		op := testkit.OperationNamed(t, op)
 		client, _ := testkit.Responding(t, testkit.Canned(op.Status, test.body))

@@ -238,7 +238,10 @@ func TestContextWithResponse_ReceivesFieldsThatTheTypesLack(t *testing.T) {
 		body   string
 		call   func(context.Context, *minutes.Client) error
 	}{
-		"Get": {200, meeting, func(ctx context.Context, c *minutes.Client) error { _, err := c.Meetings.Get(ctx, "mtg_1"); return err }},
+		"Get": {
+			200, meeting,
+			func(ctx context.Context, c *minutes.Client) error { _, err := c.Meetings.Get(ctx, "mtg_1"); return err },
+		},
 		"All": {200, page, func(ctx context.Context, c *minutes.Client) (err error) {
 			for _, err = range c.Meetings.All(ctx, nil) {
 			}

@@ -108,6 +108,7 @@ func TestError_ReportsEveryCode(t *testing.T) {
 func TestError_DescribesResponseWithoutEnvelope(t *testing.T) {
 	t.Parallel()
 	const page = "<!DOCTYPE html><h1>Not Found</h1><p>NOT_FOUND</p>"
+	const foreign = "the response is not the service's error envelope"
 	for name, test := range map[string]struct {
 		status int
 		body   string
@@ -115,26 +116,73 @@ func TestError_DescribesResponseWithoutEnvelope(t *testing.T) {
 		code   minutes.ErrorCode
 		text   string // after method and path
 	}{
-		"bare 429":                      {429, "slow down", []string{"Content-Type", "text/plain"}, minutes.ErrRateLimited, "429 RATE_LIMITED: too many requests"},
-		"HTML 404":                      {404, page, []string{"Content-Type", "text/html; charset=utf-8"}, "", "404: the response is not the service's error envelope: minutes.example sent \"<!DOCTYPE html><h1>Not Found</h1><p>NOT_FOUND</p>\"; check the base URL"},
-		"empty 500":                     {500, "", nil, "", "500: Internal Server Error"},
-		"empty, unnamed status":         {599, "", nil, "", "599: the response is empty"},
-		"request id of a gateway":       {502, "", []string{"X-Request-Id", "gw-7"}, "", "502: Bad Gateway (request id gw-7)"},
-		"HTML 403":                      {403, page, []string{"Content-Type", "text/html; charset=utf-8"}, "", "403: the response is not the service's error envelope: minutes.example sent \"<!DOCTYPE html><h1>Not Found</h1><p>NOT_FOUND</p>\""},
-		"truncated envelope":            {404, `{"error":{"code":"NOT_FOUND","mess`, []string{"Content-Type", "application/json"}, "", "404: the response is not the service's error envelope: invalid JSON (34 bytes); check the base URL"},
-		"trailing text":                 {404, `{"error":{"code":"NOT_FOUND"}} and more`, nil, "", "404: the response is not the service's error envelope: invalid JSON (39 bytes); check the base URL"},
-		"null":                          {404, `null`, nil, "", "404: the response is not the service's error envelope; check the base URL"},
-		"array":                         {404, `[{"error":{"code":"NOT_FOUND"}}]`, nil, "", "404: the response is not the service's error envelope: a JSON array does not fit the response; check the base URL"},
-		"string":                        {404, `"NOT_FOUND"`, nil, "", "404: the response is not the service's error envelope: a JSON string does not fit the response; check the base URL"},
-		"error string":                  {404, `{"error":"NOT_FOUND"}`, nil, "", `404: the response is not the service's error envelope: minutes.example sent "NOT_FOUND"; check the base URL`},
-		"empty code":                    {404, `{"error":{"code":"","message":"m"}}`, nil, "", `404: the response is not the service's error envelope: minutes.example sent "m"; check the base URL`},
-		"code only":                     {404, `{"error":{"code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
-		"code and request id in header": {404, `{"error":{"code":"NOT_FOUND"}}`, []string{"X-Request-Id", "gw-7"}, "NOT_FOUND", "404 NOT_FOUND (request id gw-7)"},
-		"wrong types beside the code":   {404, `{"error":{"message":7,"code":"NOT_FOUND","request_id":{},"details":[1]}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
-		"message of several lines":      {404, `{"error":{"code":"NOT_FOUND","message":"a\r\nb\u001b[31mc\u202ed\u0000","request_id":"r\n"}}`, nil, "NOT_FOUND", "404 NOT_FOUND: a  b [31mc d  (request id r )"},
-		"redirect without a target":     {302, page, nil, "", "302: the Client does not follow redirects"},
-		"redirect":                      {302, page, []string{"Location", "https://evil.example/?q"}, "", "302: the Client does not follow redirects, here to evil.example"},
-		"echo of the key":               {401, `{"error":{"code":"UNAUTHENTICATED","message":"no key ` + testkit.Key + `","request_id":"` + testkit.Key + `"}}`, nil, "UNAUTHENTICATED", "401 UNAUTHENTICATED: no key *** (request id ***)"},
+		"bare 429": {
+			429, "slow down", []string{"Content-Type", "text/plain"}, minutes.ErrRateLimited,
+			"429 RATE_LIMITED: too many requests",
+		},
+		"HTML 404": {
+			404, page, []string{"Content-Type", "text/html; charset=utf-8"}, "",
+			"404: " + foreign + ": minutes.example sent \"<!DOCTYPE html><h1>Not Found</h1><p>NOT_FOUND</p>\"; check the base URL",
+		},
+		"empty 500":             {500, "", nil, "", "500: Internal Server Error"},
+		"empty, unnamed status": {599, "", nil, "", "599: the response is empty"},
+		"request id of a gateway": {
+			502, "", []string{"X-Request-Id", "gw-7"}, "", "502: Bad Gateway (request id gw-7)",
+		},
+		"HTML 403": {
+			403, page, []string{"Content-Type", "text/html; charset=utf-8"}, "",
+			"403: " + foreign + ": minutes.example sent \"<!DOCTYPE html><h1>Not Found</h1><p>NOT_FOUND</p>\"",
+		},
+		"truncated envelope": {
+			404, `{"error":{"code":"NOT_FOUND","mess`, []string{"Content-Type", "application/json"}, "",
+			"404: " + foreign + ": invalid JSON (34 bytes); check the base URL",
+		},
+		"trailing text": {
+			404, `{"error":{"code":"NOT_FOUND"}} and more`, nil, "",
+			"404: " + foreign + ": invalid JSON (39 bytes); check the base URL",
+		},
+		"null": {
+			404, `null`, nil, "", "404: " + foreign + "; check the base URL",
+		},
+		"array": {
+			404, `[{"error":{"code":"NOT_FOUND"}}]`, nil, "",
+			"404: " + foreign + ": a JSON array does not fit the response; check the base URL",
+		},
+		"string": {
+			404, `"NOT_FOUND"`, nil, "",
+			"404: " + foreign + ": a JSON string does not fit the response; check the base URL",
+		},
+		"error string": {
+			404, `{"error":"NOT_FOUND"}`, nil, "",
+			`404: the response is not the service's error envelope: minutes.example sent "NOT_FOUND"; check the base URL`,
+		},
+		"empty code": {
+			404, `{"error":{"code":"","message":"m"}}`, nil, "",
+			`404: the response is not the service's error envelope: minutes.example sent "m"; check the base URL`,
+		},
+		"code only": {404, `{"error":{"code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
+		"code and request id in header": {
+			404, `{"error":{"code":"NOT_FOUND"}}`, []string{"X-Request-Id", "gw-7"}, "NOT_FOUND",
+			"404 NOT_FOUND (request id gw-7)",
+		},
+		"wrong types beside the code": {
+			404, `{"error":{"message":7,"code":"NOT_FOUND","request_id":{},"details":[1]}}`, nil, "NOT_FOUND",
+			"404 NOT_FOUND",
+		},
+		"message of several lines": {
+			404, `{"error":{"code":"NOT_FOUND","message":"a\r\nb\u001b[31mc\u202ed\u0000","request_id":"r\n"}}`, nil,
+			"NOT_FOUND", "404 NOT_FOUND: a  b [31mc d  (request id r )",
+		},
+		"redirect without a target": {302, page, nil, "", "302: the Client does not follow redirects"},
+		"redirect": {
+			302, page, []string{"Location", "https://evil.example/?q"}, "",
+			"302: the Client does not follow redirects, here to evil.example",
+		},
+		"echo of the key": {
+			401,
+			`{"error":{"code":"UNAUTHENTICATED","message":"no key ` + testkit.Key + `","request_id":"` + testkit.Key + `"}}`,
+			nil, "UNAUTHENTICATED", "401 UNAUTHENTICATED: no key *** (request id ***)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -254,7 +302,9 @@ func TestErrors_AreSafeForLogs(t *testing.T) {
 	for _, err := range []error{
 		&minutes.MeetingFailedError{Status: "x\ny", Meeting: &minutes.Meeting{ID: "x\ny"}},
 		&minutes.MeetingFailedError{Status: "x\ny"},
-		&minutes.WaitError{MeetingID: "x\ny", Meeting: &minutes.Meeting{Status: "x\ny"}, Err: errors.Join(io.EOF, errors.New("x\x1b"))},
+		&minutes.WaitError{
+			MeetingID: "x\ny", Meeting: &minutes.Meeting{Status: "x\ny"}, Err: errors.Join(io.EOF, errors.New("x\x1b")),
+		},
 	} {
 		requireClean(t, err.Error())
 	}
@@ -272,10 +322,18 @@ func TestErrors_HaveTextWithoutResponse(t *testing.T) {
 		RequestID:  "req_1",
 	}
 	for want, err := range map[string]error{
-		"minutes: title: must not be empty":                                 &minutes.ParamError{Param: "title", Reason: "must not be empty"},
-		"minutes: upload to storage: 403 SignatureDoesNotMatch: no \\":      &minutes.StorageError{StatusCode: 403, Code: "SignatureDoesNotMatch", Message: "no \\"},
-		"minutes: upload to storage: 503: a b (storage request id 7 )":      &minutes.StorageError{StatusCode: 503, Message: "a\nb", RequestID: "7\n"},
-		"minutes: GET /x: 429 RATE_LIMITED: retry after 7s":                 &minutes.Error{Method: "GET", Path: "/x", StatusCode: 429, Code: minutes.ErrRateLimited, RetryAfter: 7 * time.Second},
+		"minutes: title: must not be empty": &minutes.ParamError{
+			Param: "title", Reason: "must not be empty",
+		},
+		"minutes: upload to storage: 403 SignatureDoesNotMatch: no \\": &minutes.StorageError{
+			StatusCode: 403, Code: "SignatureDoesNotMatch", Message: "no \\",
+		},
+		"minutes: upload to storage: 503: a b (storage request id 7 )": &minutes.StorageError{
+			StatusCode: 503, Message: "a\nb", RequestID: "7\n",
+		},
+		"minutes: GET /x: 429 RATE_LIMITED: retry after 7s": &minutes.Error{
+			Method: "GET", Path: "/x", StatusCode: 429, Code: minutes.ErrRateLimited, RetryAfter: 7 * time.Second,
+		},
 		"minutes: upload to storage: closed":                                &minutes.StorageError{Message: "closed"},
 		"minutes: GET /v1/meetings/mtg_1: 404 NOT_FOUND (request id req_1)": gone,
 		"minutes: GET /x":            &minutes.Error{Method: "GET", Path: "/x"},
@@ -283,7 +341,10 @@ func TestErrors_HaveTextWithoutResponse(t *testing.T) {
 	} {
 		require.Equal(t, want, err.Error())
 	}
-	for _, status := range []minutes.Status{minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected, minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed} {
+	for _, status := range []minutes.Status{
+		minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected,
+		minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed,
+	} {
 		err := &minutes.MeetingFailedError{Status: status, Meeting: m}
 		require.Regexp(t, `^minutes: meeting mtg_1 ended as `+string(status)+`: .+; .+, create a new meeting$`, err.Error())
 		err.Meeting = &minutes.Meeting{ID: "mtg_1", ExternalID: "rec-1"}
@@ -337,7 +398,8 @@ func TestRetryable_AndKeyRejectedClassifyErrors(t *testing.T) {
 	} {
 		check(t, &minutes.Error{StatusCode: status}, want)
 	}
-	rejected, away := &minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated}, &minutes.Error{StatusCode: 503}
+	rejected := &minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated}
+	away := &minutes.Error{StatusCode: 503}
 	failed := &minutes.MeetingFailedError{Status: minutes.StatusTranscriptionFailed}
 	for name, test := range map[string]struct {
 		err  error
@@ -348,13 +410,19 @@ func TestRetryable_AndKeyRejectedClassifyErrors(t *testing.T) {
 		"deadline":                         {context.DeadlineExceeded, verdicts{true, false}},
 		"canceled":                         {context.Canceled, verdicts{}},
 		"canceled during an outage":        {fmt.Errorf("%w; before that: %w", context.Canceled, away), verdicts{}},
-		"deadline, with a rejected key":    {fmt.Errorf("%w; before that: %w", context.DeadlineExceeded, rejected), verdicts{false, true}},
-		"failed meeting":                   {failed, verdicts{}},
-		"no audio":                         {minutes.ErrNoAudio, verdicts{true, false}},
-		"no audio, after an outage":        {fmt.Errorf("%w; before that: %w", minutes.ErrNoAudio, away), verdicts{true, false}},
-		"page about TLS":                   {&minutes.Error{StatusCode: 502, Message: "tls: protocol version not supported"}, verdicts{true, false}},
-		"empty recording":                  {minutes.ErrRecordingEmpty, verdicts{}},
-		"file":                             {io.ErrUnexpectedEOF, verdicts{}},
+		"deadline, with a rejected key": {
+			fmt.Errorf("%w; before that: %w", context.DeadlineExceeded, rejected), verdicts{false, true},
+		},
+		"failed meeting": {failed, verdicts{}},
+		"no audio":       {minutes.ErrNoAudio, verdicts{true, false}},
+		"no audio, after an outage": {
+			fmt.Errorf("%w; before that: %w", minutes.ErrNoAudio, away), verdicts{true, false},
+		},
+		"page about TLS": {
+			&minutes.Error{StatusCode: 502, Message: "tls: protocol version not supported"}, verdicts{true, false},
+		},
+		"empty recording": {minutes.ErrRecordingEmpty, verdicts{}},
+		"file":            {io.ErrUnexpectedEOF, verdicts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -439,12 +507,15 @@ func TestRetryAfter_ReadsServiceAndStorage(t *testing.T) {
 		err  error
 		want time.Duration
 	}{
-		"nil":           {nil, 0},
-		"other":         {io.EOF, 0},
-		"not asked":     {&minutes.Error{StatusCode: 503}, 0},
-		"service":       {fmt.Errorf("x: %w", &minutes.Error{RetryAfter: time.Hour}), time.Hour},
-		"storage":       {&minutes.StorageError{RetryAfter: time.Minute}, time.Minute},
-		"both":          {errors.Join(&minutes.Error{RetryAfter: time.Hour}, &minutes.StorageError{RetryAfter: time.Minute}), time.Hour},
+		"nil":       {nil, 0},
+		"other":     {io.EOF, 0},
+		"not asked": {&minutes.Error{StatusCode: 503}, 0},
+		"service":   {fmt.Errorf("x: %w", &minutes.Error{RetryAfter: time.Hour}), time.Hour},
+		"storage":   {&minutes.StorageError{RetryAfter: time.Minute}, time.Minute},
+		"both": {
+			errors.Join(&minutes.Error{RetryAfter: time.Hour}, &minutes.StorageError{RetryAfter: time.Minute}),
+			time.Hour,
+		},
 		"in a wait":     {&minutes.WaitError{Err: &minutes.Error{RetryAfter: time.Hour}}, time.Hour},
 		"joined errors": {errors.Join(&minutes.Error{}, &minutes.StorageError{RetryAfter: time.Minute}), time.Minute},
 		"the other way": {errors.Join(&minutes.StorageError{RetryAfter: time.Minute}, &minutes.Error{}), time.Minute},

@@ -51,7 +51,10 @@ func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
 		{"response lost", []minutestest.Fault{minutestest.LoseResponse()}, true},
 		{"429", []minutestest.Fault{minutestest.RateLimit("1")}, false},
 		{"nothing", nil, false},
-		{"page of a gateway", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Respond(404, "text/html", "<h1>no</h1>")}, false},
+		{
+			"page of a gateway",
+			[]minutestest.Fault{minutestest.LoseResponse(), minutestest.Respond(404, "text/html", "<h1>no</h1>")}, false,
+		},
 		{"forbidden", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Refuse(minutes.ErrForbidden)}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -89,24 +92,34 @@ func TestTurns_SplitsAtLabels(t *testing.T) {
 		transcript string
 		want       []minutes.Turn
 	}{
-		"nothing":                {"", nil},
-		"white space":            {" \n\t\n", nil},
-		"with colons":            {"spk_0: Good morning.\nspk_12: Morning.\n", two},
-		"without":                {"spk_0 Good morning.\r\nspk_12 Morning.", two},
-		"on lines of their own":  {"\n\nspk_0\nGood morning.\n\nspk_12\nMorning.\n", two},
-		"in brackets":            {"[spk_0] Good morning.\n  [spk_12]: Morning.", two},
-		"in Markdown":            {"**spk_0:** Good morning.\n\n**spk_12:** Morning.", two},
-		"as tags":                {"<spk_0>Good morning.\n<spk_12>Morning.", two},
-		"on one line":            {"spk_0: Good morning. spk_12: Morning.", two},
-		"no space":               {"spk_0:Good morning.\nspk_12:Morning.", two},
-		"no label":               {"Good morning.\nMorning.", []minutes.Turn{{Text: "Good morning.\nMorning."}}},
-		"text before":            {"Weekly\n\nspk_0: Hello.", []minutes.Turn{{Text: "Weekly"}, {Speaker: "spk_0", Text: "Hello."}}},
-		"several lines":          {"spk_0: One.\n\nTwo: three.\nspk_0: Four.", []minutes.Turn{{Speaker: "spk_0", Text: "One.\n\nTwo: three."}, {Speaker: "spk_0", Text: "Four."}}},
+		"nothing":               {"", nil},
+		"white space":           {" \n\t\n", nil},
+		"with colons":           {"spk_0: Good morning.\nspk_12: Morning.\n", two},
+		"without":               {"spk_0 Good morning.\r\nspk_12 Morning.", two},
+		"on lines of their own": {"\n\nspk_0\nGood morning.\n\nspk_12\nMorning.\n", two},
+		"in brackets":           {"[spk_0] Good morning.\n  [spk_12]: Morning.", two},
+		"in Markdown":           {"**spk_0:** Good morning.\n\n**spk_12:** Morning.", two},
+		"as tags":               {"<spk_0>Good morning.\n<spk_12>Morning.", two},
+		"on one line":           {"spk_0: Good morning. spk_12: Morning.", two},
+		"no space":              {"spk_0:Good morning.\nspk_12:Morning.", two},
+		"no label":              {"Good morning.\nMorning.", []minutes.Turn{{Text: "Good morning.\nMorning."}}},
+		"text before": {
+			"Weekly\n\nspk_0: Hello.", []minutes.Turn{{Text: "Weekly"}, {Speaker: "spk_0", Text: "Hello."}},
+		},
+		"several lines": {
+			"spk_0: One.\n\nTwo: three.\nspk_0: Four.",
+			[]minutes.Turn{{Speaker: "spk_0", Text: "One.\n\nTwo: three."}, {Speaker: "spk_0", Text: "Four."}},
+		},
 		"silence":                {"spk_0:\nspk_1:", []minutes.Turn{{Speaker: "spk_0"}, {Speaker: "spk_1"}}},
 		"a label that is spoken": {"spk_0: Is spk_1 there?", []minutes.Turn{{Speaker: "spk_0", Text: "Is spk_1 there?"}}},
 		"a label spoken first":   {"spk_0: spk_1 is here.", []minutes.Turn{{Speaker: "spk_0", Text: "spk_1 is here."}}},
-		"similar to a label":     {"spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e", []minutes.Turn{{Text: "spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e"}}},
-		"invalid UTF-8":          {"spk_0: \xff\nspk_1: b", []minutes.Turn{{Speaker: "spk_0", Text: "\xff"}, {Speaker: "spk_1", Text: "b"}}},
+		"similar to a label": {
+			"spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e",
+			[]minutes.Turn{{Text: "spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e"}},
+		},
+		"invalid UTF-8": {
+			"spk_0: \xff\nspk_1: b", []minutes.Turn{{Speaker: "spk_0", Text: "\xff"}, {Speaker: "spk_1", Text: "b"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -291,15 +304,45 @@ func TestAll_FollowsCursors(t *testing.T) {
 	}{
 		"one page":                {pages: map[string]string{"": "a b c"}, ids: "a b c", queries: []string{"limit=50"}},
 		"empty cursor at the end": {pages: map[string]string{"": "a>"}, ids: "a", queries: []string{"limit=50"}},
-		"pages of many lengths":   {pages: map[string]string{"": "a b>2", "2": "c>3", "3": "d e f>4", "4": "g"}, ids: "a b c d e f g", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50"}},
-		"empty pages in between":  {pages: map[string]string{"": ">2", "2": ">3", "3": "a>4", "4": ">5", "5": ""}, ids: "a", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50", "cursor=5&limit=50"}},
-		"own limit":               {pages: map[string]string{"": "a>2", "2": "b"}, params: &minutes.MeetingListParams{Limit: 7}, ids: "a b", queries: []string{"limit=7", "cursor=2&limit=7"}},
-		"filters on every page":   {pages: map[string]string{"": "a>2", "2": "b"}, params: &minutes.MeetingListParams{DateFrom: "2026-01-01", DateTo: "2026-02-01"}, ids: "a b", queries: []string{"date_from=2026-01-01&date_to=2026-02-01&limit=50", "cursor=2&date_from=2026-01-01&date_to=2026-02-01&limit=50"}},
-		"from a cursor on":        {pages: map[string]string{"2": "b>3", "3": "c"}, params: &minutes.MeetingListParams{Cursor: "2"}, ids: "b c", queries: []string{"cursor=2&limit=50", "cursor=3&limit=50"}},
-		"external id only, since no other filter combines with it": {pages: map[string]string{"": "a"}, params: &minutes.MeetingListParams{ExternalID: "crm/1"}, ids: "a", queries: []string{"external_id=crm%2F1"}},
-		"cursor repeated at once":                                  {pages: map[string]string{"": "a>2", "2": "b>2"}, ids: "a b", queries: []string{"limit=50", "cursor=2&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
-		"cursors in a cycle":                                       {pages: map[string]string{"": "a>2", "2": "b>3", "3": "c>4", "4": "d>2"}, ids: "a b c d", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
-		"rejected cursor":                                          {pages: map[string]string{"": "a>x"}, ids: "a", queries: []string{"limit=50", "cursor=x&limit=50"}, failure: "minutes: GET /v1/meetings: 400 INVALID_CURSOR: m (request id r)"},
+		"pages of many lengths": {
+			pages: map[string]string{"": "a b>2", "2": "c>3", "3": "d e f>4", "4": "g"}, ids: "a b c d e f g",
+			queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50"},
+		},
+		"empty pages in between": {
+			pages: map[string]string{"": ">2", "2": ">3", "3": "a>4", "4": ">5", "5": ""}, ids: "a",
+			queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50", "cursor=5&limit=50"},
+		},
+		"own limit": {
+			pages: map[string]string{"": "a>2", "2": "b"}, params: &minutes.MeetingListParams{Limit: 7}, ids: "a b",
+			queries: []string{"limit=7", "cursor=2&limit=7"},
+		},
+		"filters on every page": {
+			pages:  map[string]string{"": "a>2", "2": "b"},
+			params: &minutes.MeetingListParams{DateFrom: "2026-01-01", DateTo: "2026-02-01"}, ids: "a b",
+			queries: []string{"date_from=2026-01-01&date_to=2026-02-01&limit=50", "cursor=2&date_from=2026-01-01&date_to=2026-02-01&limit=50"},
+		},
+		"from a cursor on": {
+			pages: map[string]string{"2": "b>3", "3": "c"}, params: &minutes.MeetingListParams{Cursor: "2"}, ids: "b c",
+			queries: []string{"cursor=2&limit=50", "cursor=3&limit=50"},
+		},
+		"external id only, since no other filter combines with it": {
+			pages: map[string]string{"": "a"}, params: &minutes.MeetingListParams{ExternalID: "crm/1"}, ids: "a",
+			queries: []string{"external_id=crm%2F1"},
+		},
+		"cursor repeated at once": {
+			pages: map[string]string{"": "a>2", "2": "b>2"}, ids: "a b",
+			queries: []string{"limit=50", "cursor=2&limit=50"},
+			failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor",
+		},
+		"cursors in a cycle": {
+			pages: map[string]string{"": "a>2", "2": "b>3", "3": "c>4", "4": "d>2"}, ids: "a b c d",
+			queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50"},
+			failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor",
+		},
+		"rejected cursor": {
+			pages: map[string]string{"": "a>x"}, ids: "a", queries: []string{"limit=50", "cursor=x&limit=50"},
+			failure: "minutes: GET /v1/meetings: 400 INVALID_CURSOR: m (request id r)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -95,7 +95,10 @@ func TestWithObserver_SeesEveryRequest(t *testing.T) {
 			}
 			served.count(r.Operation, r.Status)
 		}
-		seen, repeats, announced, polled := answers{}, 0, 0, 0
+		seen := answers{}
+		repeats := 0
+		announced := 0
+		polled := 0
 		for _, a := range heard.all() {
 			seen.count(a.Operation, a.StatusCode)
 			if a.Number > 1 {
@@ -313,7 +316,8 @@ func TestWithStorageHTTPClient_ServesOnlyUploads(t *testing.T) {
 			require.Equal(t, []string{"api.minutes.test"}, api)
 			require.Equal(t, []string{"storage.minutes.test"}, storage)
 			slices.Reverse(own) // their order does not matter
-			api, storage = nil, nil
+			api = nil
+			storage = nil
 		}
 	})
 }

@@ -120,15 +120,27 @@ func TestResources_DecodeAbsentAndNullFields(t *testing.T) {
 		{"meetings.list", 200, "meeting_page_absent", &minutes.MeetingPage{Meetings: []*minutes.Meeting{}}},
 		{"meetings.delete", 200, "meeting", nil},
 		{"meetings.transcript", 200, "transcript_empty", &minutes.Transcript{}},
-		{"meetings.minutes", 200, "minutes_html", &minutes.Minutes{Format: minutes.FormatHTML, TemplateID: "tpl_board", Content: "<h1>Budget &amp; staffing</h1>"}},
+		{
+			"meetings.minutes", 200, "minutes_html",
+			&minutes.Minutes{Format: minutes.FormatHTML, TemplateID: "tpl_board", Content: "<h1>Budget &amp; staffing</h1>"},
+		},
 		{"meetings.upload_url", 201, "upload_target", testkit.OperationNamed(t, "meetings.upload_url").Want},
 		{"meetings.upload_url", 200, "upload_target_absent", testkit.OperationNamed(t, "meetings.upload_url").Want},
-		{"members.create", 201, "member_nulls", &minutes.Member{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberStatusInvited}},
-		{"members.create", 201, "member_absent", &minutes.Member{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberStatusDeactivated}},
+		{
+			"members.create", 201, "member_nulls",
+			&minutes.Member{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberStatusInvited},
+		},
+		{
+			"members.create", 201, "member_absent",
+			&minutes.Member{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberStatusDeactivated},
+		},
 		{"usage.get", 200, "usage_nulls", &minutes.Usage{}},
 		{"usage.get", 200, "usage_absent", &minutes.Usage{CreditsRemaining: 1}},
 		{"vocabulary.add", 200, "vocabulary", testkit.FullVocabulary},
-		{"vocabulary.get", 200, "vocabulary_empty", &minutes.Vocabulary{Terms: []string{}, Entries: []minutes.VocabularyEntry{}, MaxTerms: 200}},
+		{
+			"vocabulary.get", 200, "vocabulary_empty",
+			&minutes.Vocabulary{Terms: []string{}, Entries: []minutes.VocabularyEntry{}, MaxTerms: 200},
+		},
 	} {
 		t.Run(string(test.op)+" "+test.fixture, func(t *testing.T) {
 			t.Parallel()
@@ -208,7 +220,8 @@ func TestValues_EncodeAsTheInterface(t *testing.T) {
 			value = v.Meeting
 		}
 		if list := reflect.ValueOf(value); list.Kind() == reflect.Slice {
-			form, value = strings.TrimSuffix(form, "List"), list.Index(0).Interface()
+			form = strings.TrimSuffix(form, "List")
+			value = list.Index(0).Interface()
 		}
 		text, err := json.Marshal(value)
 		require.NoError(t, err)

@@ -56,7 +56,8 @@ func TestMisconfigured_ForTLSAndProxies(t *testing.T) {
 		require.NoError(t, err)
 		return &url.URL{Scheme: "https", Host: u.Host}
 	}
-	plain, secure := (*httptest.Server).Start, (*httptest.Server).StartTLS
+	plain := (*httptest.Server).Start
+	secure := (*httptest.Server).StartTLS
 	proxy := func(h http.Handler) *http.Transport {
 		return &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: serve(plain, 0, h).Host})}
 	}
@@ -73,7 +74,10 @@ func TestMisconfigured_ForTLSAndProxies(t *testing.T) {
 		"proxy, 407":          {nil, proxy(status(407)), "rejected the connection: 407 Proxy Authentication Required", true},
 		"proxy, its own 403":  {nil, proxy(says("403 Filtered")), "rejected the connection: 403 Filtered", true},
 		"proxy, 502":          {nil, proxy(status(502)), "rejected the connection: 502 Bad Gateway", false},
-		"no proxy":            {nil, &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "127.0.0.1:1"})}, "proxyconnect", false},
+		"no proxy": {
+			nil, &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "127.0.0.1:1"})}, "proxyconnect",
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,10 @@ func TestCredentials_SetHeaderOfEachAttempt(t *testing.T) {
 			http.Header{"Accept": {"application/json"}, "Content-Type": {"application/json"}},
 		},
 		"with the caller's": {
-			Request{Path: "/", Repeatable: true, Header: http.Header{"traceparent": {"00-1"}, "authorization": {"Bearer other"}}},
+			Request{
+				Path: "/", Repeatable: true,
+				Header: http.Header{"traceparent": {"00-1"}, "authorization": {"Bearer other"}},
+			},
 			http.Header{"Accept": {"application/json"}, "Traceparent": {"00-1"}},
 		},
 	} {
@@ -81,10 +84,17 @@ func TestCredentials_KeyMayChange(t *testing.T) {
 		status  int
 		failure bool
 	}{
-		"between attempts":       {[]string{"key_1", "key_2"}, []answer{{status: 429}, {status: 200}}, []string{"key_1", "key_2"}, 200, false},
-		"before a 401":           {[]string{"key_1", "key_2"}, []answer{{status: 401}, {status: 200}}, []string{"key_1", "key_2"}, 200, false},
-		"not at all":             {[]string{"key_1"}, []answer{{status: 401}}, []string{"key_1"}, 401, false},
-		"twice":                  {[]string{"key_1", "key_2", "key_2", "key_3"}, []answer{{status: 401}}, []string{"key_1", "key_2"}, 401, false},
+		"between attempts": {
+			[]string{"key_1", "key_2"}, []answer{{status: 429}, {status: 200}}, []string{"key_1", "key_2"}, 200, false,
+		},
+		"before a 401": {
+			[]string{"key_1", "key_2"}, []answer{{status: 401}, {status: 200}}, []string{"key_1", "key_2"}, 200, false,
+		},
+		"not at all": {[]string{"key_1"}, []answer{{status: 401}}, []string{"key_1"}, 401, false},
+		"twice": {
+			[]string{"key_1", "key_2", "key_2", "key_3"}, []answer{{status: 401}}, []string{"key_1", "key_2"}, 401,
+			false,
+		},
 		"before a 403":           {[]string{"key_1", "key_2"}, []answer{{status: 403}}, []string{"key_1"}, 403, false},
 		"no key":                 {[]string{""}, []answer{{status: 200}}, nil, 0, true},
 		"no key any more":        {[]string{"key_1", ""}, []answer{{status: 429}}, []string{"key_1"}, 429, true},

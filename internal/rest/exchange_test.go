@@ -99,7 +99,10 @@ func TestExchange_ToleratesCarelessTransports(t *testing.T) {
 	}{
 		"neither response nor error": {nil, 0},
 		"no body, no header":         {&http.Response{StatusCode: 204}, 204},
-		"another protocol":           {&http.Response{StatusCode: 101, Body: io.NopCloser(testbase.ReaderFunc(func([]byte) (int, error) { select {} }))}, 101},
+		"another protocol": {
+			&http.Response{StatusCode: 101, Body: io.NopCloser(testbase.ReaderFunc(func([]byte) (int, error) { select {} }))},
+			101,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -165,7 +168,8 @@ func TestExchange_MayStillWriteDuringTheNext(t *testing.T) {
 		}
 		attempts := 0
 		c := newClient(testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-			if attempts++; attempts <= 3 {
+			attempts++
+			if attempts <= 3 {
 				return deaf.RoundTrip(req)
 			}
 			return (&service{answers: []answer{{status: 200}}}).RoundTrip(req)

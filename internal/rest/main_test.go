@@ -39,7 +39,8 @@ type answer struct {
 func (s *service) RoundTrip(req *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	a := s.answers[min(len(s.sent), len(s.answers)-1)]
-	s.sent, s.reqs = append(s.sent, time.Now()), append(s.reqs, req)
+	s.sent = append(s.sent, time.Now())
+	s.reqs = append(s.reqs, req)
 	s.mu.Unlock()
 	if Sleep(req.Context(), a.after) != nil {
 		return nil, context.Cause(req.Context())
@@ -69,8 +70,14 @@ const apiKey = "key_0123456789/abcdef"
 
 func newClient(transport http.RoundTripper, change ...func(*Config)) *Client {
 	cfg := Config{
-		Base: &url.URL{Scheme: "https", Host: "minutes.example", Path: "/base"}, Key: FixedKey(apiKey), UserAgent: "test/1",
-		Transport: transport, Timeout: 30 * time.Second, MaxRetries: 4, Throttle: NewThrottle(rate.NewLimiter(rate.Inf, 0)), Mask: NewMask(apiKey),
+		Base:       &url.URL{Scheme: "https", Host: "minutes.example", Path: "/base"},
+		Key:        FixedKey(apiKey),
+		UserAgent:  "test/1",
+		Transport:  transport,
+		Timeout:    30 * time.Second,
+		MaxRetries: 4,
+		Throttle:   NewThrottle(rate.NewLimiter(rate.Inf, 0)),
+		Mask:       NewMask(apiKey),
 	}
 	for _, f := range change {
 		f(&cfg)

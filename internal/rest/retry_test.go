@@ -358,7 +358,8 @@ func TestRetry_ReportsAttempts(t *testing.T) {
 					assert.Equal(t, a.Status, a.Response.Status)
 				}
 				assert.Equal(t, a.Err != nil, a.Response == nil)
-				a.Response, a.Request = nil, nil
+				a.Response = nil
+				a.Request = nil
 				got = append(got, a)
 			}
 		})

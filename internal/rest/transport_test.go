@@ -36,18 +36,28 @@ func TestTransports_ChooseProtocol(t *testing.T) {
 		transport *http.Transport
 		api       string
 	}{
-		"the server's own":           {srv.Client().Transport.(*http.Transport), "HTTP/2.0"},
-		"like the default":           {likeDefault, "HTTP/2.0"},
-		"with h2 in its TLS":         {&http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: tlsConfig.RootCAs, NextProtos: []string{"h2", "http/1.1"}}}, "HTTP/2.0"},
-		"without HTTP/2":             {&http.Transport{TLSClientConfig: tlsConfig.Clone()}, "HTTP/1.1"},
-		"with protocols of its own":  {&http.Transport{Protocols: h1, TLSClientConfig: tlsConfig.Clone()}, "HTTP/1.1"},
-		"with pings of its own":      {&http.Transport{ForceAttemptHTTP2: true, HTTP2: &http.HTTP2Config{SendPingTimeout: time.Hour}, TLSClientConfig: tlsConfig.Clone()}, "HTTP/2.0"},
-		"with its HTTP/2 turned off": {&http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}, TLSClientConfig: tlsConfig.Clone()}, "HTTP/1.1"},
+		"the server's own": {srv.Client().Transport.(*http.Transport), "HTTP/2.0"},
+		"like the default": {likeDefault, "HTTP/2.0"},
+		"with h2 in its TLS": {
+			&http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: tlsConfig.RootCAs, NextProtos: []string{"h2", "http/1.1"}}},
+			"HTTP/2.0",
+		},
+		"without HTTP/2":            {&http.Transport{TLSClientConfig: tlsConfig.Clone()}, "HTTP/1.1"},
+		"with protocols of its own": {&http.Transport{Protocols: h1, TLSClientConfig: tlsConfig.Clone()}, "HTTP/1.1"},
+		"with pings of its own": {
+			&http.Transport{ForceAttemptHTTP2: true, HTTP2: &http.HTTP2Config{SendPingTimeout: time.Hour}, TLSClientConfig: tlsConfig.Clone()},
+			"HTTP/2.0",
+		},
+		"with its HTTP/2 turned off": {
+			&http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}, TLSClientConfig: tlsConfig.Clone()},
+			"HTTP/1.1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			before := test.transport.Clone() // which initialises what Clone does
-			api, storage := APITransport(test.transport).(*http.Transport), StorageTransport(test.transport).(*http.Transport)
+			api := APITransport(test.transport).(*http.Transport)
+			storage := StorageTransport(test.transport).(*http.Transport)
 			defer api.CloseIdleConnections()
 			defer storage.CloseIdleConnections()
 			for next, want := range map[*http.Transport]string{api: test.api, storage: "HTTP/1.1"} {
@@ -91,7 +101,8 @@ func requireUnchanged(t *testing.T, before, after *http.Transport) {
 
 func TestTransports_Defaults(t *testing.T) {
 	t.Parallel()
-	api, storage := APITransport(nil), StorageTransport(nil)
+	api := APITransport(nil)
+	storage := StorageTransport(nil)
 	require.Same(t, api, APITransport(nil), "one pool of connections for all Clients")
 	require.Same(t, storage, StorageTransport(nil))
 	require.NotSame(t, api, storage)
