@@ -13,12 +13,11 @@ import (
 )
 
 // Script sets the outcome of future meetings, and of the remaining stages of meetings in progress. A
-// script replaces an earlier one for the same meeting, external id or title, or for all;
-// one that sets no other field only removes it. An invalid one fails the test, but the scripts before it take
-// effect.
+// script replaces an earlier one for the same meeting, external id or title, or for all; one that sets no
+// other field only removes it. An invalid one fails the test, but the scripts before it take effect.
 //
-// A script may match no meeting, because the meeting may come later. If the test given to [NewServer] fails,
-// its log names each script for a title or external id that no meeting has at the end.
+// A script may match no meeting, because the meeting may come later. If the test given to [NewServer]
+// fails, its log names each script for a title or external id that no meeting has at the end.
 func (s *Server) Script(scripts ...Script) {
 	s.reporter.Helper()
 	for _, sc := range scripts {

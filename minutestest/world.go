@@ -67,7 +67,7 @@ func LoadWorld(r io.Reader) (World, error) {
 //
 //	key_ci   of the integration int_ci
 //	key_ada  of Ada Lovelace, an administrator
-//	key_ben  of Ben Okafor, who is no administrator
+//	key_ben  of Ben Okafor, who is not an administrator
 //
 // It also has a member in each status, two active projects and an archived one, two templates, and a few
 // terms of vocabulary. Its quota is a billion credits, of which each set of minutes costs one, and a billion

@@ -145,7 +145,7 @@ func TestLoadWorld_NamesPathOfMistake(t *testing.T) {
 		"negative credits": {`{"organisations":[{"id":"o","credits":-1}]}`,
 			`organisations[0].credits: -1 is negative`},
 		"no date": {`{"organisations":[{"id":"o","next_reset_at":"2026-02-30"}]}`,
-			`organisations[0].next_reset_at: "2026-02-30" is no date such as 2026-12-01`},
+			`organisations[0].next_reset_at: "2026-02-30" is not a date such as 2026-12-01`},
 		"organisation twice": {`{"organisations":[{"id":"o"},{"id":"o"}]}`,
 			`organisations[1].id: the same as organisations[0].id`},
 		"member's prefix": {`{"organisations":[{"id":"o","members":[{"id":"ada"}]}]}`,

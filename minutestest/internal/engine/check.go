@@ -17,7 +17,7 @@ import (
 //
 //	organisations[0].keys[1].member_id: no member "emp_x"
 func Check(w world.World) error {
-	c := &checker{taken: map[string]string{}}
+	c := &checker{firstAt: map[string]string{}}
 	c.stages("stages", w.Stages)
 	each("page_sizes", w.PageSizes, c.notNegative)
 	if len(w.PageSizes) > 0 && slices.Max(w.PageSizes) <= 0 {
@@ -40,8 +40,8 @@ func each[T any](path string, list []T, check func(path string, item *T)) {
 type checker struct {
 	mistakes []error
 
-	// taken has the first path of each value that may exist once, by its kind and itself.
-	taken map[string]string
+	// firstAt has the first path of each value that may exist once, by its kind and itself.
+	firstAt map[string]string
 }
 
 func (c *checker) mistake(path, format string, args ...any) {
@@ -67,12 +67,12 @@ func (c *checker) unique(path, kind, value string) {
 	if value == "" {
 		return
 	}
-	first, taken := c.taken[kind+"\x00"+value]
+	first, taken := c.firstAt[kind+"\x00"+value]
 	if taken {
 		c.mistake(path, "the same as %s", first)
 		return
 	}
-	c.taken[kind+"\x00"+value] = path
+	c.firstAt[kind+"\x00"+value] = path
 }
 
 func (c *checker) notNegative(path string, n *int) {
@@ -83,7 +83,7 @@ func (c *checker) notNegative(path string, n *int) {
 
 func (c *checker) date(path, date string) {
 	if date != "" && !validDate(date) {
-		c.mistake(path, "%q is no date such as 2026-12-01", date)
+		c.mistake(path, "%q is not a date such as 2026-12-01", date)
 	}
 }
 

@@ -126,9 +126,9 @@ func (s *Service) Add(organisation string, specs []world.MeetingSpec) (ids []str
 		}
 		return nil, fmt.Errorf("there is no organisation %q, only %q", organisation, known)
 	}
-	c := &checker{taken: map[string]string{}}
+	c := &checker{firstAt: map[string]string{}}
 	for id, m := range o.byExternal {
-		c.taken["external id of "+o.ID+"\x00"+id] = "that of meeting " + m.ID
+		c.firstAt["external id of "+o.ID+"\x00"+id] = "that of meeting " + m.ID
 	}
 	c.meetings("meetings", &o.Organisation, specs)
 	if c.mistakes != nil {

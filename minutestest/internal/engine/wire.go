@@ -195,7 +195,7 @@ var (
 	errTime       = newError(minutes.ErrInvalidTime, "time is not a time of day as HH:MM.")
 	errEmail      = newError(minutes.ErrInvalidEmail, "email is not a valid address.")
 	errSharedWith = newError(minutes.ErrInvalidSharedWith,
-		"shared_with names ids that are no members with an account.")
+		"shared_with names ids that are not members with an account.")
 	errExtID = newError(minutes.ErrInvalidExternalID, "external_id is empty or longer than 128 characters.")
 
 	errEmailTaken  = newError(minutes.ErrEmailTaken, "Another member has this address.")
