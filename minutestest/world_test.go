@@ -21,12 +21,15 @@ const everything = `
 {"stages":{"prepare":"20ms","transcribe":"1m30s","write":"50ms"},
  "organisations":[{"id":"org_acme","name":"Acme","credits":100,"transcribe_seconds":36000,"next_reset_at":"2026-12-01",
   "max_members":1000,"max_terms":500,"suspended":true,"expired":true,"api_disabled":true,"personal_keys_disabled":true,
-  "members":[{"id":"emp_ada","name":"Ada Lovelace","email":"ada@acme.example","role":"Engineer","description":"Thinks","status":"invited","admin":true}],
+  "members":[{"id":"emp_ada","name":"Ada Lovelace","email":"ada@acme.example","role":"Engineer",
+    "description":"Thinks","status":"invited","admin":true}],
   "integrations":[{"id":"int_ci","name":"CI","default_visibility":"private","inactive":true}],
   "projects":[{"id":"prj_apollo","name":"Apollo","archived":true}],
-  "templates":[{"id":"tpl_standard","name":"Standard minutes","source":"service","description":"All of it","is_default":true,"version":1}],
+  "templates":[{"id":"tpl_standard","name":"Standard minutes","source":"service","description":"All of it",
+    "is_default":true,"version":1}],
   "vocabulary":[{"term":"Kubernetes","variants":[{"text":"cooper netties","source":"auto"}]}],
-  "keys":[{"secret":"key_ada","member_id":"emp_ada","scopes":["meetings:read"],"ip_allowlist":["10.0.0.0/8","192.0.2.7","2001:db8::1"],"expires_at":1,"revoked":true},
+  "keys":[{"secret":"key_ada","member_id":"emp_ada","scopes":["meetings:read"],
+           "ip_allowlist":["10.0.0.0/8","192.0.2.7","2001:db8::1"],"expires_at":1,"revoked":true},
           {"secret":"key_ci","integration_id":"int_ci"}]}]}`
 
 func TestLoadWorld(t *testing.T) {
@@ -255,8 +258,10 @@ func TestLoadWorld_NamesEveryMistake(t *testing.T) {
 // Optional fields may be omitted, and the Server works.
 func TestWorld_NeedsOnlyIDs(t *testing.T) {
 	t.Parallel()
-	w, err := minutestest.LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","members":[{"id":"emp_a"}],"integrations":[{"id":"int_a"}],
-		"projects":[{"id":"prj_a"}],"templates":[{"id":"tpl_a"}],"max_terms":1,"vocabulary":[{"term":"x"}],"credits":0,"transcribe_seconds":0,"max_members":0,"keys":[{"secret":"k","member_id":"emp_a","scopes":[]}]}]}`))
+	w, err := minutestest.LoadWorld(strings.NewReader(`{"organisations":[{"id":"o",
+		"members":[{"id":"emp_a"}],"integrations":[{"id":"int_a"}],"projects":[{"id":"prj_a"}],"templates":[{"id":"tpl_a"}],
+		"max_terms":1,"vocabulary":[{"term":"x"}],"credits":0,"transcribe_seconds":0,"max_members":0,
+		"keys":[{"secret":"k","member_id":"emp_a","scopes":[]}]}]}`))
 	require.NoError(t, err)
 	srv := minutestest.NewServer(t, minutestest.WithWorld(w))
 	o := srv.Organisation("o")

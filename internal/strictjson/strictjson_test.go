@@ -42,8 +42,8 @@ func TestDecode_ReadsEveryField(t *testing.T) {
 	require.NoError(t, strictjson.Decode([]byte(text), &got))
 	assert.Equal(t, form{
 		embedded: embedded{"n"}, Text: "t", Count: new(1), On: true, List: []embedded{{"a"}, {"b"}},
-		Header: map[string]string{"A": "b"}, After: new(strictjson.Duration(90 * time.Second)), Strict: strict{embedded{"s"}},
-		Any: []any{map[string]any{"x": 1.0}},
+		Header: map[string]string{"A": "b"}, After: new(strictjson.Duration(90 * time.Second)),
+		Strict: strict{embedded{"s"}}, Any: []any{map[string]any{"x": 1.0}},
 	}, got)
 	written, err := json.Marshal(got.After)
 	require.NoError(t, err)

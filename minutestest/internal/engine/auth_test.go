@@ -64,12 +64,18 @@ func TestKeys(t *testing.T) {
 		"expired organisation": {func(o *world.Organisation) { o.Expired = true }, "ci", nil, 403,
 			"ORGANISATION_EXPIRED"},
 		"suspended before expired": {func(o *world.Organisation) {
-			o.Suspended, o.Expired, o.APIDisabled = true, true, true
+			o.Suspended = true
+			o.Expired = true
+			o.APIDisabled = true
 		}, "ci", nil, 403, "ORGANISATION_SUSPENDED"},
-		"expired before disabled": {func(o *world.Organisation) { o.Expired, o.APIDisabled = true, true }, "ci", nil,
+		"expired before disabled": {func(o *world.Organisation) {
+			o.Expired = true
+			o.APIDisabled = true
+		}, "ci", nil,
 			403, "ORGANISATION_EXPIRED"},
 		"no API access": {func(o *world.Organisation) {
-			o.APIDisabled, o.PersonalKeysDisabled = true, true
+			o.APIDisabled = true
+			o.PersonalKeysDisabled = true
 		}, "ada", nil, 403, "API_ACCESS_DISABLED"},
 		"no personal keys": {func(o *world.Organisation) { o.PersonalKeysDisabled = true }, "ada", nil, 403,
 			"PERSONAL_API_KEYS_DISABLED"},

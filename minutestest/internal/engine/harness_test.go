@@ -105,7 +105,8 @@ func (s *rig) do(key, what, body string, change ...func(*http.Request)) *respons
 	for _, f := range change {
 		f(r)
 	}
-	x, w := s.Serve(r), httptest.NewRecorder()
+	x := s.Serve(r)
+	w := httptest.NewRecorder()
 	maps.Copy(w.Header(), x.Header)
 	w.WriteHeader(x.Status)
 	_, _ = w.Write(x.Body)

@@ -117,7 +117,9 @@ func TestShortPages(t *testing.T) {
 		require.False(t, seen[cursor])
 		seen[cursor] = true
 		page, next := s.list("ci", "limit=4&cursor="+cursor)
-		ids, sizes, cursor = append(ids, page...), append(sizes, len(page)), next
+		ids = append(ids, page...)
+		sizes = append(sizes, len(page))
+		cursor = next
 	}
 	assert.Equal(t, []int{0, 2, 4, 0, 2, 2}, sizes)
 	assert.Equal(t, want, ids)
@@ -141,7 +143,8 @@ func TestList_IsStableAmidChanges(t *testing.T) {
 		var found []string
 		for cursor, more := "", true; more; more = cursor != "" {
 			page, next := s.list("ada", query+"&cursor="+cursor)
-			found, cursor = append(found, page...), next
+			found = append(found, page...)
+			cursor = next
 			s.create("ada", "")
 			if len(gone) > 1 { // one before the cursor, and one after
 				require.NoError(t, s.Delete(gone[0]))

@@ -146,7 +146,10 @@ func TestReservation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newRig(t, staged, withAcme(func(o *world.Organisation) { o.TranscribeSeconds = new(10) }))
-		a, b, c, d := s.create("ci", ""), s.create("ci", ""), s.create("ci", ""), s.create("ci", "")
+		a := s.create("ci", "")
+		b := s.create("ci", "")
+		c := s.create("ci", "")
+		d := s.create("ci", "")
 		s.upload("ci", a, 16_000*6)
 		require.Equal(t, "1000 10 null", s.usage())
 		require.NoError(t, s.update("org_acme", func(o *world.Organisation) { o.Name = "Acme & Co" }),
@@ -165,7 +168,8 @@ func TestReservation(t *testing.T) {
 		require.Equal(t, "transcribe_blocked", s.status("ci", d))
 		require.NoError(t, s.update("org_acme", func(o *world.Organisation) { o.TranscribeSeconds = new(100) }))
 		time.Sleep(time.Hour)
-		e, f := s.create("ci", ""), s.create("ci", "") // what a failed transcription had is free again
+		e := s.create("ci", "")
+		f := s.create("ci", "") // what a failed transcription had is free again
 		require.NoError(t, s.Script(world.Script{MeetingID: e, Outcome: minutes.StatusTranscriptionFailed}))
 		s.upload("ci", e, 16_000*100)
 		time.Sleep(time.Minute)
@@ -182,9 +186,13 @@ func TestTopUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // the bubble begins at 2000-01-01T00:00Z
 		s := newRig(t, withAcme(func(o *world.Organisation) {
-			o.Credits, o.TranscribeSeconds, o.NextResetAt = new(1), new(10), "2000-01-15"
+			o.Credits = new(1)
+			o.TranscribeSeconds = new(10)
+			o.NextResetAt = "2000-01-15"
 		}))
-		a, b, c := s.create("ci", ""), s.create("ci", ""), s.create("ci", "")
+		a := s.create("ci", "")
+		b := s.create("ci", "")
+		c := s.create("ci", "")
 		until := time.Date(2000, 1, 15, 0, 0, 0, 0, time.UTC)
 		for id, at := range map[string]time.Time{a: until.Add(-2 * time.Second), b: until.Add(-time.Second), c: until} {
 			require.NoError(t, s.Script(world.Script{MeetingID: id, Stages: &world.Stages{Write: time.Until(at)}}))

@@ -19,7 +19,8 @@ func TestMeetingJSON(t *testing.T) {
 		s := newRig(t)
 		r := s.do("ci", "POST /v1/meetings", `{"title":" Größe \"1\" ","date":"2026-03-02"}`).is(201, "")
 		require.Equal(t,
-			`{"id":"`+r.field("id")+`","title":"Größe \"1\"","date":"2026-03-02","time":null,"status":"created","visibility":"organisation","template_id":"tpl_brief",`+
+			`{"id":"`+r.field("id")+`","title":"Größe \"1\"","date":"2026-03-02","time":null,"status":"created",`+
+				`"visibility":"organisation","template_id":"tpl_brief",`+
 				`"participant_ids":[],`+
 				`"project_id":null,"external_id":null,"created_at":946684800,"updated_at":946684800}`,
 			r.Body.String())
@@ -31,7 +32,8 @@ func TestMeetingJSON(t *testing.T) {
 				`"emp_ada","emp_bob","emp_ada"],"project_id":"prj_apollo","shared_with":["emp_bob"],`+
 				`"template_id":"tpl_standard","visibility":"shared","more":{"a":[1]}}`).is(201, "")
 		require.Equal(t,
-			`{"id":"`+r.field("id")+`","title":"T","date":"2024-02-29","time":"09:05","status":"created","visibility":"shared","template_id":"tpl_standard",`+
+			`{"id":"`+r.field("id")+`","title":"T","date":"2024-02-29","time":"09:05","status":"created",`+
+				`"visibility":"shared","template_id":"tpl_standard",`+
 				`"participant_ids":["emp_ada","emp_bob"],"project_id":"prj_apollo","external_id":" x `+
 				`","created_at":946684800,"updated_at":946684800}`, r.Body.String())
 	})
@@ -71,10 +73,11 @@ func TestCreate_RejectsInvalidMeetings(t *testing.T) {
 			129) + `"}`: "400 INVALID_EXTERNAL_ID [external_id]",
 		`{"title":"x","date":"2026-01-01","external_id":"` + strings.Repeat("é",
 			128) + `"}`: "201",
-		`{"title":"x","date":"2026-01-01","external_id":null,"time":null,"participant_ids":null,"project_id":null,"shared_with":null,"template_id":null,"visibility":null}`: "201",
-		`{"title":"x","date":"2026-01-01","time":"","project_id":"","template_id":"","visibility":""}`:                                                                      "201",
-		`{"title":"x","date":"2026-01-01","visibility":"public"}`:                                                                                                           "400 INVALID_REQUEST [visibility]",
-		`{"title":"x","date":"2026-01-01","participant_ids":"emp_ada"}`:                                                                                                     "400 INVALID_REQUEST [participant_ids]",
+		`{"title":"x","date":"2026-01-01","external_id":null,"time":null,"participant_ids":null,"project_id":null,` +
+			`"shared_with":null,"template_id":null,"visibility":null}`: "201",
+		`{"title":"x","date":"2026-01-01","time":"","project_id":"","template_id":"","visibility":""}`: "201",
+		`{"title":"x","date":"2026-01-01","visibility":"public"}`:                                      "400 INVALID_REQUEST [visibility]",
+		`{"title":"x","date":"2026-01-01","participant_ids":"emp_ada"}`:                                "400 INVALID_REQUEST [participant_ids]",
 		`{"title":"x","date":"2026-01-01","participant_ids":[` +
 			`"emp_ada",7]}`: "400 INVALID_REQUEST [participant_ids]",
 		`{"title":"x","date":"2026-01-01","participant_ids":[null]}`: "400 INVALID_REQUEST [participant_ids]",
@@ -261,7 +264,8 @@ func TestParticipants(t *testing.T) {
 	s := newRig(t, func(cfg *engine.Config) { cfg.World.Stages.Prepare = time.Hour })
 	id := s.create("ci", "")
 	at := "PUT /v1/meetings/" + id + "/participants"
-	for _, body := range []string{`{}`, `{"participant_ids":null}`, `{"participant_ids":[1]}`, `{"participant_ids":{}}`} {
+	bodies := []string{`{}`, `{"participant_ids":null}`, `{"participant_ids":[1]}`, `{"participant_ids":{}}`}
+	for _, body := range bodies {
 		require.Equal(t, []any{"participant_ids"}, s.do("ci", at, body).is(400, "INVALID_REQUEST").detail("fields"))
 	}
 	s.do("ci", at, `{"participant_ids":["emp_none"]}`).is(404, "NOT_FOUND")

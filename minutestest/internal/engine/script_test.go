@@ -21,7 +21,8 @@ func TestScript_CanBeReplaced(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newRig(t, staged, withAcme(func(o *world.Organisation) { o.TranscribeSeconds = new(10) }))
 			require.NoError(t, s.Script(world.Script{Outcome: minutes.StatusAudioRejected}))
-			a, b := s.create("ci", ""), s.create("ci", "")
+			a := s.create("ci", "")
+			b := s.create("ci", "")
 			s.upload("ci", a, 16_000*seconds)
 			require.NoError(t, s.Script(world.Script{}))
 			time.Sleep(stages.Prepare + time.Second)
@@ -135,7 +136,8 @@ func TestReservation_IsReleasedOnce(t *testing.T) {
 				end(s, id)
 				time.Sleep(time.Hour)
 				assert.Equal(t, "1000 10 null", s.usage())
-				over, fits := s.create("ci", ""), s.create("ci", "")
+				over := s.create("ci", "")
+				fits := s.create("ci", "")
 				s.upload("ci", over, 16_000*10+1)
 				s.upload("ci", fits, 16_000*10)
 				time.Sleep(time.Hour)
@@ -155,10 +157,17 @@ func TestUpdate_ChangesNothingOnError(t *testing.T) {
 	vocabulary := s.do("ci", "GET /v1/vocabulary", "").Body.String()
 	require.Error(t, s.update("org_acme", func(o *world.Organisation) {
 		o.Members[0].ID = o.Members[1].ID
-		o.Members[2].Name, o.Projects[0].Name, o.Templates[0].Name, o.Integrations[0].Inactive = "x", "x", "x", true
-		o.Vocabulary[0].Term, o.Vocabulary[0].Variants[0].Text = "x", "x"
+		o.Members[2].Name = "x"
+		o.Projects[0].Name = "x"
+		o.Templates[0].Name = "x"
+		o.Integrations[0].Inactive = true
+		o.Vocabulary[0].Term = "x"
+		o.Vocabulary[0].Variants[0].Text = "x"
 		o.Keys[0].Revoked = true
-		*o.Credits, *o.TranscribeSeconds, *o.MaxMembers, *o.MaxTerms = 0, 0, 0, 0
+		*o.Credits = 0
+		*o.TranscribeSeconds = 0
+		*o.MaxMembers = 0
+		*o.MaxTerms = 0
 	}))
 	after, _ := s.Organisation("org_acme")
 	assert.Equal(t, before, after)
@@ -176,7 +185,9 @@ func TestScript_NarrowestWins(t *testing.T) {
 	id := s.create("ci", `"external_id":"crm"`)
 	for i, sc := range scripts(id) {
 		said := []string{"of the id", "of the external id", "of the title", "of all"}[i:]
-		sc.Transcript, sc.Markdown, sc.HTML = said[0], said[0], said[0]
+		sc.Transcript = said[0]
+		sc.Markdown = said[0]
+		sc.HTML = said[0]
 		require.NoError(t, s.Script(sc))
 	}
 	require.NoError(t, s.Script(world.Script{MeetingID: id, HTML: "of the id", Outcome: minutes.StatusMinutesReady}))

@@ -24,12 +24,14 @@ func TestAdvanceClock_LetsEverythingFallDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which begins at 2000-01-01T00:00Z
 		start := time.Now()
 		s := newRig(t, staged, withAcme(func(o *world.Organisation) {
-			o.Credits, o.NextResetAt = new(1), "2000-01-02"
+			o.Credits = new(1)
+			o.NextResetAt = "2000-01-02"
 			o.Keys = append(o.Keys,
 				world.Key{Secret: "day", IntegrationID: "int_ci",
 					ExpiresAt: minutes.UnixTime(start.Add(24 * time.Hour).Unix())})
 		}))
-		id, other := s.create("ci", ""), s.create("ci", "")
+		id := s.create("ci", "")
+		other := s.create("ci", "")
 		s.upload("ci", id, 1)
 		target := s.presigned("ci", other, "audio/wav")
 		s.do("day", "GET /v1/usage", "").is(200, "")
@@ -70,7 +72,8 @@ func TestListedAfter_KeepsMeetingFromListsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRig(t)
 		require.NoError(t, s.Script(world.Script{ExternalID: "late", ListedAfter: time.Minute}))
-		soon, late := s.create("ci", ""), s.create("ci", `"external_id":"late"`)
+		soon := s.create("ci", "")
+		late := s.create("ci", `"external_id":"late"`)
 		time.Sleep(time.Minute - 1)
 		ids, _ := s.list("ci", "")
 		assert.Equal(t, []string{soon}, ids)
@@ -88,7 +91,8 @@ func TestListedAfter_KeepsMeetingFromListsOnly(t *testing.T) {
 
 // wav is the beginning of a WAV file that says how many bytes of data follow, at 8,000 a second.
 func wav(more string, size uint32) string {
-	return "RIFF\xff\xff\xff\x7fWAVE" + more + "fmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00data" +
+	const format = "fmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00"
+	return "RIFF\xff\xff\xff\x7fWAVE" + more + format + "data" +
 		string(binary.LittleEndian.AppendUint32(nil, size))
 }
 
@@ -163,7 +167,8 @@ func TestUpdate_OfTheWorld(t *testing.T) {
 		require.NoError(t, s.Update(func(w *world.World) error {
 			w.Stages.Prepare = time.Second
 			w.Organisations[1] = globex()
-			w.Organisations[1].ID, w.Organisations[1].Meetings = "org_new", []world.MeetingSpec{{Title: "x", Count: 3}}
+			w.Organisations[1].ID = "org_new"
+			w.Organisations[1].Meetings = []world.MeetingSpec{{Title: "x", Count: 3}}
 			return nil
 		}))
 		time.Sleep(time.Second)

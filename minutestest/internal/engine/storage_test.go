@@ -50,7 +50,10 @@ func TestUploadURL(t *testing.T) {
 func TestStorage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newRig(t, func(cfg *engine.Config) { cfg.KeepAudio, cfg.World.Stages.Prepare = true, time.Hour })
+		s := newRig(t, func(cfg *engine.Config) {
+			cfg.KeepAudio = true
+			cfg.World.Stages.Prepare = time.Hour
+		})
 		id := s.create("ci", `"external_id":"e"`)
 		const ct = `audio/wav; x="y"`
 		target := s.presigned("ci", id, `audio/wav; x=\"y\"`)
@@ -87,16 +90,21 @@ func TestStorage(t *testing.T) {
 			"MissingContentLength")
 
 		// An error response does not touch the body.
-		s.put(target, "audio/x", "", func(r *http.Request) { r.Body, r.ContentLength = untouched{t}, 5 }).storage(403,
+		s.put(target, "audio/x", "", func(r *http.Request) {
+			r.Body = untouched{t}
+			r.ContentLength = 5
+		}).storage(403,
 			"SignatureDoesNotMatch")
 
 		// Truncated: no audio.
 		s.put(target, ct, "",
 			func(r *http.Request) {
-				r.Body, r.ContentLength = io.NopCloser(strings.NewReader("ab")), 3
+				r.Body = io.NopCloser(strings.NewReader("ab"))
+				r.ContentLength = 3
 			}).storage(400, "IncompleteBody")
 		s.put(target, ct, "", func(r *http.Request) {
-			r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader("ab"), broken{})), 3
+			r.Body = io.NopCloser(io.MultiReader(strings.NewReader("ab"), broken{}))
+			r.ContentLength = 3
 		}).storage(400, "IncompleteBody")
 		require.Equal(t, "created", s.status("ci", id))
 
@@ -130,9 +138,13 @@ func TestPut_FailsIfOvertaken(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	id := s.create("ci", "")
-	first, second := s.presigned("ci", id, "audio/a"), s.presigned("ci", id, "audio/b")
+	first := s.presigned("ci", id, "audio/a")
+	second := s.presigned("ci", id, "audio/b")
 	meanwhile := func(f func()) func(*http.Request) {
-		return func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(&during{f, "abc"}), 3 }
+		return func(r *http.Request) {
+			r.Body = io.NopCloser(&during{f, "abc"})
+			r.ContentLength = 3
+		}
 	}
 	s.put(first, "audio/a", "", meanwhile(func() { s.put(second, "audio/b", "bb").storage(200, "") })).storage(403,
 		"AccessDenied")
