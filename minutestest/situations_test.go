@@ -297,7 +297,7 @@ func TestAddMeetings_NamesPathOfMistake(t *testing.T) {
 		"meetings[0].external_id: the same as that of meeting " + first[0]: {Title: "x", ExternalID: "weekly"},
 		"meetings[0].count: 100001 is not from 0 to 100000":                {Title: "x", Count: 100_001},
 		"meetings[0].count: -1 is not from 0 to 100000":                    {Title: "x", Count: -1},
-		`meetings[0].date: "today" is not a date such as 2026-12-01`:          {Title: "x", Date: "today"},
+		`meetings[0].date: "today" is not a date such as 2026-12-01`:       {Title: "x", Date: "today"},
 	} {
 		require.EqualError(t, mistake.Catch(func() { s.AddMeetings("org_acme", m) }), want)
 	}
