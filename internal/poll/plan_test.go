@@ -67,14 +67,16 @@ func page(t *testing.T, p *plan, next string, shown ...*watch) {
 	p.pageRead(at, listPage{sentAt: at, shown: shown, next: next})
 }
 
-func dueAt(_ *plan, w []*watch) any         { return w[0].dueAt }
-func sweeping(p *plan, _ []*watch) any      { return p.sweep != nil }
-func depth(p *plan, _ []*watch) any         { return p.depth }
-func pausedUntil(p *plan, _ []*watch) any   { return p.pausedUntil }
-func retryAt(p *plan, _ []*watch) any       { return p.retryAt }
-func cycleAt(p *plan, _ []*watch) any       { return p.cycle(now) }
-func stateOfFirst(_ *plan, w []*watch) any  { return w[0].state }
-func sweepBeginsAt(p *plan, _ []*watch) any { return p.pageAt(now) }
+func dueAt(_ *plan, w []*watch) any        { return w[0].dueAt }
+func sweeping(p *plan, _ []*watch) any     { return p.sweep != nil }
+func depth(p *plan, _ []*watch) any        { return p.depth }
+func pausedUntil(p *plan, _ []*watch) any  { return p.pausedUntil }
+func retryAt(p *plan, _ []*watch) any      { return p.retryAt }
+func cycleAt(p *plan, _ []*watch) any      { return p.cycle(now) }
+func stateOfFirst(_ *plan, w []*watch) any { return w[0].state }
+func nextIsPage(p *plan, _ []*watch) any   { return p.decide(now + 2*Interval).page }
+func wakesAt(p *plan, _ []*watch) any      { return p.decide(now + Interval).wake }
+func pageAt(p *plan, _ []*watch) any       { return p.pageAt(now) }
 
 // pagesFail lets the next page fail this many times, an interval after now.
 func pagesFail(p *plan, kind Kind, times int) {
@@ -132,6 +134,31 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			p.onPage(w[0], now, true)
 		}, dueAt, now + Interval},
 
+		{"after a page, a GET that is due comes first", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			p.depth = 2 // so that the sweep goes on
+			page(t, p, "2", w[:2]...)
+		}, nextIsPage, false},
+		{"after a GET, a page that is due comes first", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			p.depth = 2 // so that the sweep goes on
+			page(t, p, "2", w[:2]...)
+			p.decide(now + 2*Interval)
+			p.pacedUntil = 0
+		}, nextIsPage, true},
+		{"32 GETs are under way at a time", 40, func(_ *testing.T, p *plan, _ []*watch) {
+			for range 32 {
+				p.began = now + Interval // no sweep
+				p.decide(now + Interval)
+				p.pacedUntil = 0
+			}
+		}, wakesAt, never},
+		{"after a failure, one request at a time", 3, func(_ *testing.T, p *plan, w []*watch) {
+			getFails(p, Transient, w[0])
+			p.decide(now)
+			p.pacedUntil = 0
+		}, wakesAt, never},
+
 		// Outages.
 		{"the third failure in a row is an outage", 3, func(_ *testing.T, p *plan, w []*watch) {
 			getFails(p, Transient, w...)
@@ -164,7 +191,8 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		}, pausedUntil, time.Duration(0)},
 
 		// The window.
-		{"few waits are not worth a page", few - 1, nil, sweepBeginsAt, never},
+		{"four waits are not worth a page", 4, nil, pageAt, never},
+		{"five are", 5, nil, pageAt, now - Interval},
 		{"a page of the window puts off the GETs of what it shows", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "next", w[:2]...)
@@ -207,6 +235,12 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			p.leave(w[15])
 			p.pageRead(now+Interval, listPage{sentAt: now + Interval, next: "2"})
 		}, sweeping, false},
+		{"but for those that join", 15, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			pageBegins(t, p, now+Interval)
+			p.join(&watch{id: "late"}, now+Interval, false, false)
+			p.pageRead(now+Interval, listPage{sentAt: now + Interval, next: "2"})
+		}, sweeping, true},
 		{"nor for those that are polled rarely", 16, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			w[15].mayWait = time.Hour
@@ -238,17 +272,25 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		{"eight 429s end a sweep", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2", w[:2]...)
-			pagesFail(p, RateLimited, giveUp)
+			pagesFail(p, RateLimited, 8)
 		}, sweeping, false},
+		{"a limited list is asked again after ten minutes at most", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			page(t, p, "2", w[:2]...)
+			for range 20 {
+				p.sweep = new(sweep)
+				pagesFail(p, RateLimited, 1)
+			}
+		}, retryAt, now + Interval + 10*time.Minute},
 		{"seven do not", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2", w[:2]...)
-			pagesFail(p, RateLimited, giveUp-1)
+			pagesFail(p, RateLimited, 7)
 		}, sweeping, true},
 		{"a GET with a 429 shows that not only the list is limited", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2", w[:2]...)
-			pagesFail(p, RateLimited, giveUp)
+			pagesFail(p, RateLimited, 8)
 			getFails(p, RateLimited, w[0])
 		}, retryAt, time.Duration(0)},
 		{"a list that fails is asked again within half a minute", few, func(t *testing.T, p *plan, w []*watch) {
