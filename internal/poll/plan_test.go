@@ -269,7 +269,7 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		}, stateOfFirst, due},
 
 		// Pages that fail.
-		{"eight 429s end a sweep", few, func(t *testing.T, p *plan, w []*watch) {
+		{"eight 429s end a sweep", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2", w[:2]...)
 			pagesFail(p, RateLimited, 8)

@@ -28,6 +28,7 @@ type scripted struct {
 	audio     bool
 	unchanged time.Duration
 
+	takes time.Duration // from a GET to its response
 	gets  []time.Duration
 	pages []string // cursors
 }
@@ -40,6 +41,11 @@ func (s *scripted) Get(_ context.Context, id string, send func() bool) (Snapshot
 	defer s.mu.Unlock()
 	at := time.Since(s.began).Truncate(10 * time.Millisecond)
 	s.gets = append(s.gets, at)
+	if s.takes > 0 {
+		s.mu.Unlock()
+		time.Sleep(s.takes)
+		s.mu.Lock()
+	}
 	if s.fails != nil {
 		if f := s.fails(at); f != nil {
 			return Snapshot[int]{}, f
@@ -306,6 +312,50 @@ func TestPoller_ReportsTroubleOnce(t *testing.T) {
 			require.Equal(t, c.want, reports, c.name)
 		})
 	}
+}
+
+// A GET of which nobody awaits the response may have reached the service.
+func TestPoller_DoesNotPollAgainSoonAfterAllHaveLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{began: time.Now(), takes: time.Second}
+		p := newPoller(s)
+		sub := p.Subscribe("m", false)
+		time.Sleep(time.Second / 2)
+		require.NoError(t, sub.Cancel())
+		defer p.Subscribe("m", false).Cancel()
+		time.Sleep(40 * time.Second)
+		require.Equal(t, []int{0, 30}, inSeconds(s.gets))
+	})
+}
+
+func TestPoller_RemembersAPollForAnInterval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{began: time.Now()}
+		p := newPoller(s)
+		p.Record(Snapshot[int]{ID: "old"}, p.Sending())
+		time.Sleep(20 * time.Second)
+		p.Record(Snapshot[int]{ID: "m"}, p.Sending())
+		time.Sleep(12 * time.Second)
+		p.Record(Snapshot[int]{ID: "new"}, p.Sending()) // when it forgets the old one
+		require.Len(t, p.meetings, 2)
+		defer p.Subscribe("m", false).Cancel()
+		time.Sleep(40 * time.Second)
+		require.Equal(t, []int{50}, inSeconds(s.gets))
+	})
+}
+
+func TestPoller_TakesARepeatedCursorForTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{began: time.Now(), list: func(string) ([]Snapshot[int], string, *Failure) {
+			return []Snapshot[int]{{ID: "new", Created: time.Now()}}, "again", nil
+		}}
+		defer newPoller(s).Discover(s.began).Cancel()
+		time.Sleep(20 * time.Second)
+		require.Equal(t, []string{"", "again"}, s.pages)
+	})
 }
 
 func TestPoller_ACrowdThatBeginsTogetherNeedsOneSweep(t *testing.T) {
