@@ -174,9 +174,7 @@ func (p *plan) ask(w *watch, now time.Duration, number int64, atOnce bool) {
 	if atOnce {
 		w.notBefore = now
 	}
-	if w.asked == 0 || atOnce {
-		w.asked = number
-	}
+	w.asked = number
 	p.schedule(w, p.nextGET(w, now))
 }
 

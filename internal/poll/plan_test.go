@@ -159,6 +159,17 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			p.pacedUntil = 0
 		}, wakesAt, never},
 
+		{"an answer to an earlier request is not the one that somebody asked for", 1, func(_ *testing.T, p *plan, w []*watch) {
+			p.ask(w[0], now, 5, false)
+			p.got(w[0], now, 4, 0)
+			p.onPage(w[0], now, true)
+		}, dueAt, now + Interval},
+		{"the answer to a later one is", 1, func(_ *testing.T, p *plan, w []*watch) {
+			p.ask(w[0], now, 5, false)
+			p.got(w[0], now, 5, 0)
+			p.onPage(w[0], now, true)
+		}, dueAt, never},
+
 		// Outages.
 		{"the third failure in a row is an outage", 3, func(_ *testing.T, p *plan, w []*watch) {
 			getFails(p, Transient, w...)
@@ -200,6 +211,15 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		{"a page that saves one GET does not pay", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "next", w[0])
+		}, dueAt, now + 2*Interval},
+		{"nor does one that shows meetings which nobody awaits", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			page(t, p, "next", w[0], &watch{id: "a"}, &watch{id: "b"})
+		}, dueAt, now + 2*Interval},
+		{"or which are polled rarely", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			w[1].mayWait = time.Hour
+			page(t, p, "next", w[0], w[1])
 		}, dueAt, now + 2*Interval},
 		{"unless a Discovery needs it anyway", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
@@ -269,28 +289,29 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		}, stateOfFirst, due},
 
 		// Pages that fail.
-		{"eight 429s end a sweep", 40, func(t *testing.T, p *plan, w []*watch) {
+		{"429s for more than a minute end a sweep", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2", w[:2]...)
-			pagesFail(p, RateLimited, 8)
+			pagesFail(p, RateLimited, 20)
+			p.pageFailed(now+Interval+61*time.Second, &Failure{Kind: RateLimited})
 		}, sweeping, false},
-		{"a limited list is asked again after ten minutes at most", few, func(t *testing.T, p *plan, w []*watch) {
+		{"a list that is limited is asked again after five minutes", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2", w[:2]...)
-			for range 20 {
-				p.sweep = new(sweep)
-				pagesFail(p, RateLimited, 1)
-			}
-		}, retryAt, now + Interval + 10*time.Minute},
-		{"seven do not", 40, func(t *testing.T, p *plan, w []*watch) {
+			pagesFail(p, RateLimited, 20)
+			p.pageFailed(now+Interval+61*time.Second, &Failure{Kind: RateLimited})
+		}, retryAt, now + Interval + 61*time.Second + 5*time.Minute},
+		{"429s for a minute do not, because a quota may be used up", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2", w[:2]...)
-			pagesFail(p, RateLimited, 7)
+			pagesFail(p, RateLimited, 20)
+			p.pageFailed(now+Interval+60*time.Second, &Failure{Kind: RateLimited})
 		}, sweeping, true},
-		{"a GET with a 429 shows that not only the list is limited", few, func(t *testing.T, p *plan, w []*watch) {
+		{"a GET with a 429 shows that not only the list is limited", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2", w[:2]...)
-			pagesFail(p, RateLimited, 8)
+			pagesFail(p, RateLimited, 20)
+			p.pageFailed(now+Interval+61*time.Second, &Failure{Kind: RateLimited})
 			getFails(p, RateLimited, w[0])
 		}, retryAt, time.Duration(0)},
 		{"a list that fails is asked again within half a minute", few, func(t *testing.T, p *plan, w []*watch) {

@@ -28,12 +28,14 @@ type scripted struct {
 	audio     bool
 	unchanged time.Duration
 
-	takes time.Duration // from a GET to its response
-	gets  []time.Duration
-	pages []string // cursors
+	queues time.Duration // until a GET is sent
+	takes  time.Duration // from a GET to its response
+	gets   []time.Duration
+	pages  []string // cursors
 }
 
 func (s *scripted) Get(_ context.Context, id string, send func() bool) (Snapshot[int], *Failure) {
+	time.Sleep(s.queues)
 	if !send() {
 		return Snapshot[int]{}, &Failure{Err: errRecalled, Kind: Transient}
 	}
@@ -327,6 +329,29 @@ func TestPoller_DoesNotPollAgainSoonAfterAllHaveLeft(t *testing.T) {
 		time.Sleep(40 * time.Second)
 		require.Equal(t, []int{0, 30}, inSeconds(s.gets))
 	})
+}
+
+func TestPoller_SendsNoGETThatNobodyNeedsAnyMore(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]func(p *Poller[int], a *Subscription[int]){
+		"because nobody awaits it":        func(_ *Poller[int], a *Subscription[int]) { _ = a.Cancel() },
+		"because a response has shown it": func(p *Poller[int], _ *Subscription[int]) { p.Record(Snapshot[int]{ID: "a"}, p.Sending()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{began: time.Now(), queues: time.Second}
+				p := newPoller(s)
+				a := p.Subscribe("a", false)
+				defer func() { _ = a.Cancel() }()
+				defer p.Subscribe("b", false).Cancel()
+				time.Sleep(time.Second / 2)
+				meanwhile(p, a)
+				time.Sleep(20 * time.Second)
+				require.Len(t, s.gets, 1)
+			})
+		})
+	}
 }
 
 func TestPoller_RemembersAPollForAnInterval(t *testing.T) {

@@ -47,6 +47,14 @@ func listLimited(r request) *Failure {
 	return nil
 }
 
+// allDown fails every request for ten minutes.
+func allDown(r request) *Failure {
+	if r.at >= 10*minute && r.at < 20*minute {
+		return &Failure{Err: errDown, Kind: Transient}
+	}
+	return nil
+}
+
 const revokedAt = 10 * minute
 
 func revoked(r request) *Failure {
@@ -252,6 +260,10 @@ var scenarios = []struct {
 		scenario: scenario{waits: 60, fault: listDown, lasts: 20 * minute},
 		bounds:   bounds{p99: 31 * second, unseen: 50 * second},
 	},
+
+	{"1,000, all down for ten minutes", scenario{waits: 1000, fault: allDown, lasts: 20 * minute, after: 10 * minute}, bounds{perMinute: 9}, true},
+	{"1,000, until ten minutes after that", scenario{waits: 1000, fault: allDown, lasts: 30 * minute, after: 20 * minute}, bounds{perMinute: 120, unseen: 13 * minute}, false},
+	{"four under 100", scenario{waits: 4, newer: 100}, bounds{perMinute: 9, p99: 35 * second}, true},
 
 	// Follow.
 	{

@@ -11,12 +11,11 @@ const (
 	// lookAhead is for how many meetings that a sweep has not shown it reads one page beyond the
 	// window.
 	lookAhead = 8
-	// giveUp is how many 429s to pages, and none to a GET meanwhile, mean that the list is limited
-	// and GETs are not.
-	giveUp = 8
-	// maxRetry is the longest time until a page is requested again, if the list is limited and GETs
-	// are not.
-	maxRetry = 10 * time.Minute
+	// usedUp is the longest time for which a quota that is used up rejects all requests. Longer 429s
+	// to pages, and none to a GET meanwhile, mean that the list is limited and GETs are not.
+	usedUp = time.Minute
+	// limitedRetry is the time until a page is requested again in that case.
+	limitedRetry = 5 * time.Minute
 
 	firstPage = ""
 )
@@ -39,6 +38,8 @@ type window struct {
 	reading bool
 	// pageFailures is how many requests for that page have failed in a row.
 	pageFailures int
+	// failingSince is when the first of these failed.
+	failingSince time.Duration
 	// listLimited means that the last of these got a 429.
 	listLimited bool
 	// retryAt is the earliest time of the next page after a failure.
@@ -175,7 +176,7 @@ func (p *plan) onPage(w *watch, now time.Duration, inWindow bool) {
 	}
 	switch {
 	case w.state == underWay: // until its GET has ended
-	case inWindow && p.everyCycle(w, now):
+	case inWindow:
 		p.enter(w, expected)
 	default:
 		p.enter(w, due)
@@ -200,31 +201,34 @@ func (p *plan) fallDue(now time.Duration, which func(*watch) bool) {
 	heap.Init(&p.queue)
 }
 
-// pageFailed passes on a page that failed. The same page is requested again, later each time.
-// Several failures end the sweep, and so does a rejection, because its cursor has probably expired.
-// GETs go on meanwhile. After a few 429s the page stays due: they pause all requests (in
-// internal/rest), and GETs instead of pages would only make the overload worse.
+// pageFailed passes on a page that failed. The same page is requested again, later each time. Several
+// failures end the sweep, and so does a rejection, because its cursor has probably expired. GETs go
+// on meanwhile. After a 429 the page stays due: 429s pause all requests (in internal/rest), and GETs
+// instead of pages would only make the overload worse.
 func (p *plan) pageFailed(now time.Duration, f *Failure) {
 	p.reading = false
+	if p.pageFailures == 0 {
+		p.failingSince = now
+	}
 	p.pageFailures++
 	p.listLimited = f.Kind == RateLimited
-	enough := outage
+	ends := p.pageFailures >= outage
 	delay := backoff(p.pageFailures-1, maxPause)
 	switch f.Kind {
 	case RateLimited:
-		enough = giveUp
+		ends = now-p.failingSince > usedUp
 		delay = 0
-		if p.pageFailures >= giveUp {
-			delay = backoff(p.pageFailures-1, maxRetry)
+		if ends {
+			delay = limitedRetry
 		}
 	case Rejected:
-		enough = 1
+		ends = true
 		p.works()
 	default:
 		p.failed(now, 0) // a Retry-After of the list must not stop GETs
 	}
 	p.retryAt = now + max(delay, min(f.RetryAfter, MaxAsked))
-	if p.pageFailures >= enough {
+	if ends {
 		p.endSweep(now)
 	}
 }
