@@ -150,7 +150,7 @@ func TestUpload_HoldsBackOtherUploads(t *testing.T) {
 			_, ok := errors.AsType[*minutes.StorageError](err)
 			require.True(t, ok)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.ErrorContains(t, err, "minutes: upload for meeting "+held+" to storage: the rate-limit pause outlasts")
+			require.ErrorContains(t, err, "upload for meeting "+held+" to storage: the rate-limit pause outlasts")
 			uploads.Wait()
 			require.Len(t, srv.Requests(minutes.OpMeetingsUploadURL), 2, "no URL is requested before its time")
 			puts := srv.Requests(minutes.OpUpload)
@@ -304,10 +304,11 @@ func TestUpload_OmitsExpectIfStorageRejectsIt(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(417, "ExpectationFailed"))
 		var expected []string
-		c := testkit.Client(srv, onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		noted := onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 			expected = append(expected, req.Header.Get("Expect"))
 			return next.RoundTrip(req)
-		}))
+		})
+		c := testkit.Client(srv, noted)
 		require.NoError(t, c.Meetings.Upload(t.Context(), testkit.Waiting(t, srv), testkit.Audio(10), nil))
 		require.Equal(t, []string{"100-continue", ""}, expected)
 	})
