@@ -25,14 +25,16 @@ func TestResources_OmitEmptyParameters(t *testing.T) {
 		query, body string
 		call        func(*minutes.Client) error
 	}{
-		"meeting with required fields only": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`, func(c *minutes.Client) error {
-			_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"})
-			return err
-		}},
-		"meeting with empty lists": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`, func(c *minutes.Client) error {
-			_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10", ParticipantIDs: []string{}, SharedWith: []string{}})
-			return err
-		}},
+		"meeting with required fields only": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`,
+			func(c *minutes.Client) error {
+				_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"})
+				return err
+			}},
+		"meeting with empty lists": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`,
+			func(c *minutes.Client) error {
+				_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10", ParticipantIDs: []string{}, SharedWith: []string{}})
+				return err
+			}},
 		"empty update": {"meeting", "", `{}`, func(c *minutes.Client) error {
 			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{})
 			return err

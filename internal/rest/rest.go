@@ -50,7 +50,7 @@ func FixedKey(key string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return key, nil }
 }
 
-// New returns a Client. It does no I/O. Each attempt of a request passes through these links:
+// New returns a Client. It does no I/O. Each attempt at a request passes through these links:
 //
 //	retryablehttp  sends the request; then checkRetry decides whether to repeat it, and backoff when
 //	http.Client    only wraps errors, with the URL; exchange hides redirects from it
@@ -94,7 +94,7 @@ type Request struct {
 	Buffer     *bytes.Buffer // if not nil, holds the body of the Response until the next request with this Buffer
 }
 
-// Response is the last response that any attempt of a request received. But a 4xx does not count if
+// Response is the last response that any attempt at a request received. But a 4xx does not count if
 // a later attempt got no response although it may have been sent. Its body is in memory.
 type Response struct {
 	Request    *Request
