@@ -239,6 +239,242 @@ func TestParallel_EndsIfLoopPanics(t *testing.T) {
 	})
 }
 
+// naturalLoops runs a batch of meetings titled 0 to n-1 through a loop of each kind, with the body that a
+// Go programmer would write. It returns the errors of the meetings by title.
+func naturalLoops(c *minutes.Client, n int) map[string]func(context.Context) (map[string]error, error) {
+	titled := func(yield func(string) bool) {
+		for i := range n {
+			if !yield(fmt.Sprint(i)) {
+				return
+			}
+		}
+	}
+	loop := func(results iter.Seq2[*minutes.Result, error]) (map[string]error, error) {
+		got := map[string]error{}
+		for r, err := range results {
+			if err != nil {
+				return got, err
+			}
+			got[r.Meeting.Title] = r.Err
+			if len(got) == n {
+				break // Follow has no end
+			}
+		}
+		return got, nil
+	}
+	return map[string]func(context.Context) (map[string]error, error){
+		"All": func(ctx context.Context) (map[string]error, error) {
+			got := map[string]error{}
+			for m, err := range c.Meetings.All(ctx, nil) {
+				if err != nil {
+					return got, err
+				}
+				got[m.Title] = nil
+			}
+			return got, nil
+		},
+		"WaitAll": func(ctx context.Context) (map[string]error, error) {
+			ids := func(yield func(string) bool) {
+				for title := range titled {
+					m, err := c.Meetings.FindByExternalID(context.WithoutCancel(ctx), title)
+					if err != nil || !yield(m.ID) {
+						return
+					}
+				}
+			}
+			return loop(c.Meetings.WaitAll(ctx, ids, nil))
+		},
+		"ProcessAll": func(ctx context.Context) (map[string]error, error) {
+			return loop(c.Meetings.ProcessAll(ctx, jobsOf(titled), nil))
+		},
+		"Follow": func(ctx context.Context) (map[string]error, error) {
+			return loop(c.Meetings.Follow(ctx, &minutes.FollowOptions{Since: time.Now().Add(-time.Hour)}))
+		},
+	}
+}
+
+// In each loop of the package, "if err != nil { return err }" is right: an error of one meeting does not end
+// the loop, and when ctx is done, its error does.
+func TestLoops_EndOnlyWithTheirOwnError(t *testing.T) {
+	t.Parallel()
+	const n = 12
+	for _, name := range []string{"All", "WaitAll", "ProcessAll", "Follow"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				for i := 0; i < n; i += 3 {
+					srv.Script(minutestest.Script{Title: fmt.Sprint(i), Outcome: minutes.StatusTranscriptionFailed})
+				}
+				if name != "ProcessAll" {
+					for job := range jobsOf(func(yield func(string) bool) {
+						for i := range n {
+							yield(fmt.Sprint(i))
+						}
+					}) {
+						opts := &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded}
+						_, err := testkit.Client(srv).Meetings.Process(t.Context(), job.Params, job.Source, opts)
+						require.NoError(t, err)
+					}
+				}
+				loop := naturalLoops(testkit.Client(srv), n)[name]
+				ctx, cancel := context.WithCancel(t.Context())
+				got, err := loop(ctx)
+				require.NoError(t, err)
+				require.Len(t, got, n)
+				for i := range n {
+					failed, ok := errors.AsType[*minutes.MeetingFailedError](got[fmt.Sprint(i)])
+					require.Equal(t, i%3 == 0 && name != "All", ok)
+					if ok {
+						require.Equal(t, minutes.StatusTranscriptionFailed, failed.Status)
+					}
+				}
+				cancel()
+				_, err = loop(ctx)
+				require.ErrorIs(t, err, context.Canceled)
+			})
+		})
+	}
+}
+
+// Whenever ctx is done, the loop ends with its error, even if all inputs were read and each has its Result.
+func TestParallel_EndsWithContextAfterTheLastInput(t *testing.T) {
+	eachOfMany(t, func(t *testing.T, _ *minutestest.Server, all many) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		var last error
+		for _, err := range all.run(ctx, slices.Values([]string{all.input(0), all.input(1)})) {
+			last = err
+		}
+		require.ErrorIs(t, last, context.DeadlineExceeded)
+	})
+}
+
+// When the loop ends, its inputs have ended as well unless they block, so that what they use is free.
+func TestParallel_InputsEndBeforeTheLoop(t *testing.T) {
+	eachOfMany(t, func(t *testing.T, _ *minutestest.Server, all many) {
+		first := all.input(0)
+		running := true // the race detector checks that the loop has ended after the inputs
+		inputs := func(yield func(string) bool) {
+			defer func() { running = false }()
+			for i := 1; yield(first); i++ {
+				first = fmt.Sprint("mtg_", i)
+			}
+			time.Sleep(10 * time.Millisecond) // cleans up
+		}
+		for range all.run(t.Context(), inputs) {
+			break
+		}
+		require.False(t, running)
+	})
+}
+
+// OnStatus and Skip run on the goroutine of the loop, so that they need no lock. The loop can be left while
+// they wait for the body.
+func TestLoops_CallbacksRunOnTheLoop(t *testing.T) {
+	t.Parallel()
+	const n = 10
+	for _, name := range []string{"WaitAll", "ProcessAll", "Follow"} {
+		for _, leave := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/leave=%t", name, leave), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+					c := testkit.Client(srv)
+					seen := map[string]int{} // the race detector checks that one goroutine writes
+					onStatus := func(m *minutes.Meeting) { seen[m.ID]++ }
+					skip := func(m *minutes.Meeting) bool { seen[m.ID]++; return false }
+					var ids []string
+					if name != "ProcessAll" {
+						for range n {
+							ids = append(ids, testkit.Uploaded(t, c, "Weekly").ID)
+						}
+					}
+					externalIDs := slices.Values([]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"})
+					loop := map[string]iter.Seq2[*minutes.Result, error]{
+						"WaitAll": c.Meetings.WaitAll(t.Context(), slices.Values(ids), &minutes.WaitOptions{OnStatus: onStatus}),
+						"ProcessAll": c.Meetings.ProcessAll(t.Context(), jobsOf(externalIDs),
+							&minutes.ProcessOptions{OnStatus: onStatus}),
+						"Follow": c.Meetings.Follow(t.Context(), &minutes.FollowOptions{OnStatus: onStatus, Skip: skip}),
+					}[name]
+					results := 0
+					for r, err := range loop {
+						require.NoError(t, err)
+						seen[r.MeetingID]++
+						results++
+						if leave || results == n {
+							break
+						}
+					}
+					if !leave {
+						require.Len(t, seen, n)
+						for _, times := range seen {
+							require.GreaterOrEqual(t, times, 3)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// While the body runs, only a few results are fetched in advance, so that a slow body does not fill the
+// memory. Other calls of the same Client are not slower for that.
+func TestLoops_FetchFewResultsInAdvance(t *testing.T) {
+	t.Parallel()
+	const n = 40
+	for _, name := range []string{"WaitAll", "ProcessAll", "Follow"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				for i := range n {
+					m, _, err := testkit.Client(srv).Meetings.Create(t.Context(), weekly(fmt.Sprint(i)))
+					require.NoError(t, err)
+					require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
+				}
+				time.Sleep(time.Hour)
+				other := testkit.Uploaded(t, testkit.Client(srv), "another")
+				other, err := testkit.Client(srv).Meetings.Wait(t.Context(), other.ID, nil)
+				require.NoError(t, err)
+				var ids, externalIDs []string
+				for _, m := range srv.Meetings()[:n] {
+					ids = append(ids, m.ID)
+					externalIDs = append(externalIDs, m.ExternalID)
+				}
+				c := testkit.Client(srv)
+				loop := map[string]iter.Seq2[*minutes.Result, error]{
+					"WaitAll":    c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil),
+					"ProcessAll": c.Meetings.ProcessAll(t.Context(), jobsOf(slices.Values(externalIDs)), nil),
+					"Follow":     c.Meetings.Follow(t.Context(), &minutes.FollowOptions{Since: time.Now().Add(-2 * time.Hour)}),
+				}[name]
+				results := 0
+				calls := 0
+				for r, err := range loop {
+					require.NoError(t, err)
+					require.NoError(t, r.Err)
+					results++
+					if results == 2 { // while all eight places are taken
+						began := time.Now()
+						_, err := c.Meetings.WaitForMinutes(t.Context(), other.ID, nil)
+						require.NoError(t, err)
+						require.Less(t, time.Since(began), time.Second)
+						calls++
+					}
+					time.Sleep(time.Minute)
+					fetched := len(srv.Requests(minutes.OpMeetingsMinutes)) - calls
+					require.LessOrEqual(t, fetched, results+8)
+					require.GreaterOrEqual(t, fetched, min(n, results+7), "but they are ready when the body is")
+					if results == n {
+						break
+					}
+				}
+				require.Equal(t, n, results)
+			})
+		})
+	}
+}
+
 // WaitAll yields each id once, whether it is repeated while its meeting is pending or later.
 func TestWaitAll_YieldsEachIDOnce(t *testing.T) {
 	t.Parallel()

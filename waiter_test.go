@@ -1,12 +1,16 @@
 package minutes_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"path"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -510,4 +514,96 @@ func TestWait_ObeysHeaders(t *testing.T) {
 			require.InEpsilon(t, 1.1*test.want.Seconds(), polls[1].Sub(polls[0]).Seconds(), 0.1001, name)
 		})
 	}
+}
+
+// A fetch holds its slot for one attempt, so minutes that a gateway times out delay no others.
+func TestWaitAll_SlowFailuresDelayNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		slow := map[string]bool{}
+		var ids []string
+		for i := range 40 {
+			m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
+			ids = append(ids, m.ID)
+			slow[m.ID] = i < 10
+		}
+		time.Sleep(time.Hour)
+		timeout := testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if op, id := testkit.Identify(r); op == minutes.OpMeetingsMinutes && slow[id] {
+				time.Sleep(25 * time.Second)
+				return testkit.Canned(504, "")(r)
+			}
+			return srv.HTTPClient().Transport.RoundTrip(r)
+		})
+		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: timeout}))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		ready := 0
+		for r, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+			if err == nil && r.Err == nil {
+				ready++
+			}
+		}
+		require.Equal(t, 30, ready)
+	})
+}
+
+// When ctx is done while polls fail, each wait names the failure of its own meeting.
+func TestWait_ReportsItsOwnFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := testkit.Responding(t, func(r *http.Request) (*http.Response, error) {
+			id := path.Base(r.URL.Path)
+			body := fmt.Sprintf(`{"error":{"code":"INTERNAL_ERROR","message":"m","request_id":"of %s"}}`, id)
+			return testkit.Canned(500, body, "Content-Type", "application/json")(r)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var waits sync.WaitGroup
+		for _, id := range []string{"mtg_1", "mtg_2", "mtg_3"} {
+			waits.Go(func() {
+				_, err := c.Meetings.Wait(ctx, id, nil)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+				failure, ok := errors.AsType[*minutes.Error](err)
+				if assert.True(t, ok, "%v", err) {
+					assert.Equal(t, "of "+id, failure.RequestID)
+				}
+			})
+		}
+		waits.Wait()
+	})
+}
+
+// A status of a later version ends no wait, but the log warns of it, once for each status.
+func TestWait_WarnsOnceOfAnUnknownStatus(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		statuses := []string{"created", "being_scanned", "being_scanned", "being_translated", "transcribing", "being_scanned"}
+		polls := map[string]int{}
+		var mu sync.Mutex
+		respond := testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			id := path.Base(r.URL.Path)
+			status := "minutes_ready"
+			if polls[id] < len(statuses) {
+				status = statuses[polls[id]]
+			}
+			polls[id]++
+			return testkit.Canned(200, fmt.Sprintf(`{"id":%q,"status":%q}`, id, status))(r)
+		})
+		var log bytes.Buffer
+		c, err := testkit.New("https://minutes.example", testkit.Key,
+			minutes.WithHTTPClient(&http.Client{Transport: respond}),
+			minutes.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		require.NoError(t, err)
+		for _, id := range []string{"mtg_1", "mtg_2"} {
+			_, err := c.Meetings.Wait(t.Context(), id, nil)
+			require.NoError(t, err)
+		}
+		require.Equal(t, 1, strings.Count(log.String(), "status=being_scanned"), log.String())
+		require.Equal(t, 1, strings.Count(log.String(), "status=being_translated"))
+		require.Equal(t, 2, strings.Count(log.String(), "unknown status"))
+	})
 }
