@@ -14,14 +14,14 @@ import (
 // fetch holds one of the Client's eight slots. ready is held during the requests and after success. Between
 // two requests neither is held, so meetings whose minutes are never ready do not stop the others.
 func (s *MeetingsService) fetch(ctx context.Context, r *Result, o WaitOptions, ready *slot) error {
-	place := slot{tokens: s.core.fetchSlots}
-	defer place.free()
+	requesting := slot{tokens: s.core.fetchSlots}
+	defer requesting.free()
 	var failures fetchFailures
 	var last error
 	for {
 		err := ready.acquire(ctx)
 		if err == nil {
-			err = place.acquire(ctx)
+			err = requesting.acquire(ctx)
 		}
 		if err != nil {
 			return &WaitError{MeetingID: r.MeetingID, Meeting: r.Meeting, Err: rest.Join(last, err)}
@@ -36,7 +36,7 @@ func (s *MeetingsService) fetch(ctx context.Context, r *Result, o WaitOptions, r
 			// An outage gets few requests, however many meetings are ready.
 			_ = rest.Sleep(ctx, time.Second)
 		}
-		place.free()
+		requesting.free()
 		if !again || rest.Sleep(ctx, wait) != nil {
 			return &WaitError{MeetingID: r.MeetingID, Meeting: r.Meeting, Err: rest.WithCause(ctx, last)}
 		}

@@ -209,7 +209,8 @@ func (s *MeetingsService) ProcessAll(
 			yield(nil, err)
 			return
 		}
-		uploading := make(chan struct{}, cap(s.core.uploadSlots)) // holds a token for each job before the end of its upload
+		// Holds a token for each job before the end of its upload.
+		uploading := make(chan struct{}, cap(s.core.uploadSlots))
 		inputs := func(ctx context.Context, yield func(Job) bool) error {
 			next := slot{tokens: uploading} // which the job gets
 			if next.acquire(ctx) != nil {

@@ -60,11 +60,11 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, 
 // error of closing the recording is only logged, because the recording is no longer needed then.
 func (s *MeetingsService) withRecording(ctx context.Context, source Source, use func(Recording) error) error {
 	c := s.core
-	place := slot{tokens: c.uploadSlots}
-	if err := place.acquire(ctx); err != nil {
+	uploading := slot{tokens: c.uploadSlots}
+	if err := uploading.acquire(ctx); err != nil {
 		return &StorageError{Err: fmt.Errorf("waiting for an upload slot: %w", err)}
 	}
-	defer place.free()
+	defer uploading.free()
 	rec, err := openRecording(ctx, source)
 	if err != nil {
 		return rest.WithCause(ctx, err)

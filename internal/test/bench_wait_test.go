@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
 // BenchmarkWaits measures waits for meetings that end within an hour, on a fake clock.
@@ -154,3 +156,48 @@ func (s *hourOfMeetings) meeting(i int) string {
 
 // meetingParts are the texts around the id, the status and the time of creation.
 var meetingParts = regexp.MustCompile(benchID+`|transcribing|1795000000`).Split(benchMeeting, -1)
+
+// BenchmarkSlowBody measures the memory that 2,000 results of 100 kB take beside the waits for them, all of
+// them ready at once, in a loop whose body takes a second.
+func BenchmarkSlowBody(b *testing.B) {
+	for range b.N {
+		inBubble(b, func(t *testing.T) { measureSlowBody(b, t) })
+	}
+}
+
+func measureSlowBody(b *testing.B, t *testing.T) {
+	s := newHourOfMeetings(2000)
+	for i := range s.ends {
+		s.ends[i] = time.Now().Add(2 * time.Minute) // when each wait has begun
+	}
+	content := `{"format":"html","template_id":"tpl_1","content":"` + strings.Repeat("x", 100_000) + `"}`
+	transport := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		if strings.HasSuffix(req.URL.Path, "/minutes") {
+			return fixed{200, jsonHeader, content}.RoundTrip(req)
+		}
+		return s.RoundTrip(req)
+	})
+	c, err := minutes.New(benchHost, benchKey, minutes.WithHTTPClient(&http.Client{Transport: transport}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := inUse()
+	most := int64(0)
+	results := 0
+	time.AfterFunc(time.Minute, func() { memory = inUse() }) // with the waits, none of which has ended
+	for r, err := range c.Meetings.WaitAll(t.Context(), slices.Values(s.ids), nil) {
+		if err != nil || r.Err != nil {
+			t.Fatal(err, r.Err)
+		}
+		results++
+		time.Sleep(time.Second)
+		if results%200 == 100 {
+			most = max(most, inUse()-memory)
+		}
+	}
+	if results != len(s.ids) {
+		t.Errorf("%d results", results)
+	}
+	b.ReportMetric(float64(most)/(1<<20), "MiB")
+	b.ReportMetric(0, "ns/op") // the clock is a fake
+}
