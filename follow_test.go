@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -28,7 +27,9 @@ type followed struct {
 }
 
 // follow runs a loop around Follow for d.
-func follow(t testing.TB, srv *minutestest.Server, c *minutes.Client, d time.Duration, opts *minutes.FollowOptions) followed {
+func follow(
+	t testing.TB, srv *minutestest.Server, c *minutes.Client, d time.Duration, opts *minutes.FollowOptions,
+) followed {
 	t.Helper()
 	got := followed{map[string]*minutes.Result{}, map[string]error{}, map[string]time.Duration{}, nil}
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -94,7 +95,8 @@ func TestFollow_YieldsEachMeetingThatOthersCreate(t *testing.T) {
 				assert.NoError(t, c.Meetings.Delete(t.Context(), m.ID))
 			}
 		})
-		got := follow(t, srv, direct(srv), 2*time.Hour, &minutes.FollowOptions{Format: minutes.FormatMarkdown, Transcript: true})
+		opts := &minutes.FollowOptions{Format: minutes.FormatMarkdown, Transcript: true}
+		got := follow(t, srv, direct(srv), 2*time.Hour, opts)
 
 		require.ErrorIs(t, got.end, context.DeadlineExceeded)
 		require.Len(t, got.results, 9)
@@ -148,10 +150,12 @@ func TestFollow_YieldsAtUntilWhatSkipLetsThrough(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		others(t, srv, time.Minute, 10, func(c *minutes.Client, i int) { testkit.Uploaded(t, c, fmt.Sprint(i)) })
 		skipped := 0
-		got := follow(t, srv, direct(srv), time.Hour, &minutes.FollowOptions{Until: minutes.StatusTranscribing, Skip: func(m *minutes.Meeting) bool {
+		skip := func(m *minutes.Meeting) bool {
 			skipped++
 			return m.Title != "7"
-		}})
+		}
+		opts := &minutes.FollowOptions{Until: minutes.StatusTranscribing, Skip: skip}
+		got := follow(t, srv, direct(srv), time.Hour, opts)
 		require.Equal(t, []string{"7"}, titles(got))
 		require.Equal(t, 10+1, skipped, "for each when it is found, and again before one is yielded")
 		require.Equal(t, minutes.StatusTranscribing, got.results["7"].Meeting.Status)
@@ -166,7 +170,8 @@ func TestFollow_WaitsForAudio(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		testkit.Waiting(t, srv) // for ever
-		m, _, err := testkit.Client(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "late", Date: "2026-11-20"})
+		m, _, err := testkit.Client(srv).Meetings.Create(t.Context(),
+			&minutes.MeetingCreateParams{Title: "late", Date: "2026-11-20"})
 		require.NoError(t, err)
 		time.AfterFunc(time.Hour, func() {
 			assert.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
@@ -183,12 +188,15 @@ func TestFollow_SlowBodyDelaysNoPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		others(t, srv, time.Minute, 30, func(c *minutes.Client, i int) { testkit.Uploaded(t, c, fmt.Sprint("meeting ", i)) })
+		others(t, srv, time.Minute, 30, func(c *minutes.Client, i int) {
+			testkit.Uploaded(t, c, fmt.Sprint("meeting ", i))
+		})
 		seen := 0
 		for r, err := range direct(srv).Meetings.Follow(t.Context(), nil) {
 			require.NoError(t, err)
 			require.NoError(t, r.Err)
-			if seen++; seen == 1 {
+			seen++
+			if seen == 1 {
 				pages := len(srv.Requests(minutes.OpMeetingsList))
 				time.Sleep(time.Hour)
 				require.Greater(t, len(srv.Requests(minutes.OpMeetingsList)), pages+100)
@@ -210,7 +218,7 @@ func TestFollow_OutlastsFailures(t *testing.T) {
 	}{
 		"the list answers 500":      {minutes.OpMeetingsList, 8, minutestest.Refuse(minutes.ErrInternal)},
 		"the list answers 429":      {minutes.OpMeetingsList, 8, minutestest.RateLimit("")},
-		"the list is no JSON":       {minutes.OpMeetingsList, 8, minutestest.Respond(http.StatusOK, "text/html", "<title>Sign in</title>")},
+		"the list is no JSON":       {minutes.OpMeetingsList, 8, minutestest.Respond(200, "text/html", "<title>Sign in</title>")},
 		"polls answer 500":          {minutes.OpMeetingsGet, 10, minutestest.Refuse(minutes.ErrInternal)},
 		"the minutes answer 500":    {minutes.OpMeetingsMinutes, 100, minutestest.Refuse(minutes.ErrInternal)},
 		"the minutes are not ready": {minutes.OpMeetingsMinutes, 20, minutestest.Refuse(minutes.ErrMinutesNotReady)},
@@ -220,10 +228,13 @@ func TestFollow_OutlastsFailures(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				if test.of == minutes.OpMeetingsGet { // pages would be enough
-					srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsList, Nth: 12, Times: 10}, minutestest.Refuse(minutes.ErrInternal))
+					pages := minutestest.Match{Operation: minutes.OpMeetingsList, Nth: 12, Times: 10}
+					srv.Inject(pages, minutestest.Refuse(minutes.ErrInternal))
 				}
 				srv.Inject(minutestest.Match{Operation: test.of, Nth: 2, Times: test.times}, test.fault)
-				others(t, srv, time.Minute, 5, func(c *minutes.Client, i int) { testkit.Uploaded(t, c, fmt.Sprint("meeting ", i)) })
+				others(t, srv, time.Minute, 5, func(c *minutes.Client, i int) {
+					testkit.Uploaded(t, c, fmt.Sprint("meeting ", i))
+				})
 				got := follow(t, srv, direct(srv), 90*time.Minute, nil)
 				require.ErrorIs(t, got.end, context.DeadlineExceeded)
 				require.Len(t, got.results, 5)
@@ -241,7 +252,9 @@ func TestFollow_EndsWhenTheServiceRejectsTheList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		time.AfterFunc(5*time.Minute, func() {
-			srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Scopes = []minutes.Scope{minutes.ScopeMinutesRead} })
+			srv.Update("org_acme", func(o *minutestest.Organisation) {
+				o.Key(srv.Key()).Scopes = []minutes.Scope{minutes.ScopeMinutesRead}
+			})
 		})
 		began := time.Now()
 		got := follow(t, srv, direct(srv), time.Hour, nil)
@@ -278,8 +291,8 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				bad := testkit.Uploaded(t, testkit.Client(srv), "bad")
 				testkit.Uploaded(t, testkit.Client(srv), "good")
-				srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes, MeetingID: bad.ID, Times: test.faults},
-					minutestest.Refuse(minutes.ErrForbidden))
+				minutesOf := minutestest.Match{Operation: minutes.OpMeetingsMinutes, MeetingID: bad.ID, Times: test.faults}
+				srv.Inject(minutesOf, minutestest.Refuse(minutes.ErrForbidden))
 				var yielded []error
 				opts := new(minutes.FollowOptions)
 				if test.skip != nil {
@@ -355,7 +368,8 @@ func TestFollow_FetchesOnceForTwoProcesses(t *testing.T) {
 		for range 2 {
 			c := direct(srv)
 			processes.Go(func() {
-				for r, err := range c.Meetings.Follow(ctx, &minutes.FollowOptions{Since: time.Now().Add(-time.Hour), Skip: skip}) {
+				opts := &minutes.FollowOptions{Since: time.Now().Add(-time.Hour), Skip: skip}
+				for r, err := range c.Meetings.Follow(ctx, opts) {
 					if err != nil {
 						return
 					}
@@ -395,9 +409,12 @@ func TestFollow_HandlesEveryMeetingDespiteKills(t *testing.T) {
 		const meetings, kills = 60, 20
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		rnd := rand.New(rand.NewPCG(3, 5))
-		others(t, srv, 10*time.Second, meetings, func(c *minutes.Client, i int) { testkit.Uploaded(t, c, fmt.Sprint("meeting ", i)) })
+		others(t, srv, 10*time.Second, meetings, func(c *minutes.Client, i int) {
+			testkit.Uploaded(t, c, fmt.Sprint("meeting ", i))
+		})
 		first := time.Now()
-		handled, stored := map[string]int{}, map[string]bool{}
+		handled := map[string]int{}
+		stored := map[string]bool{}
 		for i := range kills + 1 {
 			life := testkit.UpTo(rnd, time.Minute)
 			if i == kills {
@@ -446,7 +463,8 @@ func TestFollow_EndsIfTheMinutesRejectTheKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		testkit.Uploaded(t, testkit.Client(srv), "Weekly")
-		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes}, minutestest.Refuse(minutes.ErrUnauthenticated))
+		fetches := minutestest.Match{Operation: minutes.OpMeetingsMinutes}
+		srv.Inject(fetches, minutestest.Refuse(minutes.ErrUnauthenticated))
 		began := time.Now()
 		got := follow(t, srv, direct(srv), time.Hour, nil)
 		require.True(t, minutes.KeyRejected(got.end), "%v", got.end)

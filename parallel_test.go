@@ -359,6 +359,7 @@ func TestParallel_InputsEndBeforeTheLoop(t *testing.T) {
 			defer func() { running = false }()
 			for i := 1; yield(first); i++ {
 				first = fmt.Sprint("mtg_", i)
+				time.Sleep(10 * time.Millisecond)
 			}
 			time.Sleep(10 * time.Millisecond) // cleans up
 		}
@@ -392,10 +393,12 @@ func TestLoops_CallbacksRunOnTheLoop(t *testing.T) {
 					}
 					externalIDs := slices.Values([]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"})
 					loop := map[string]iter.Seq2[*minutes.Result, error]{
-						"WaitAll": c.Meetings.WaitAll(t.Context(), slices.Values(ids), &minutes.WaitOptions{OnStatus: onStatus}),
+						"WaitAll": c.Meetings.WaitAll(t.Context(), slices.Values(ids),
+							&minutes.WaitOptions{OnStatus: onStatus}),
 						"ProcessAll": c.Meetings.ProcessAll(t.Context(), jobsOf(externalIDs),
 							&minutes.ProcessOptions{OnStatus: onStatus}),
-						"Follow": c.Meetings.Follow(t.Context(), &minutes.FollowOptions{OnStatus: onStatus, Skip: skip}),
+						"Follow": c.Meetings.Follow(t.Context(),
+							&minutes.FollowOptions{OnStatus: onStatus, Skip: skip}),
 					}[name]
 					results := 0
 					for r, err := range loop {
@@ -446,7 +449,8 @@ func TestLoops_FetchFewResultsInAdvance(t *testing.T) {
 				loop := map[string]iter.Seq2[*minutes.Result, error]{
 					"WaitAll":    c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil),
 					"ProcessAll": c.Meetings.ProcessAll(t.Context(), jobsOf(slices.Values(externalIDs)), nil),
-					"Follow":     c.Meetings.Follow(t.Context(), &minutes.FollowOptions{Since: time.Now().Add(-2 * time.Hour)}),
+					"Follow": c.Meetings.Follow(t.Context(),
+						&minutes.FollowOptions{Since: time.Now().Add(-2 * time.Hour)}),
 				}[name]
 				results := 0
 				calls := 0
@@ -512,7 +516,8 @@ func TestWaitAll_YieldsEachIDOnce(t *testing.T) {
 				got["gone "+r.MeetingID]++
 			}
 		}
-		assert.Equal(t, map[string]int{"done " + good.ID: 1, "failed " + bad.ID: 1, "unusable ": 1, "gone mtg_unknown": 1}, got)
+		want := map[string]int{"done " + good.ID: 1, "failed " + bad.ID: 1, "unusable ": 1, "gone mtg_unknown": 1}
+		assert.Equal(t, want, got)
 	})
 }
 
@@ -528,7 +533,8 @@ func TestWaitAll_FetchesStopNoOther(t *testing.T) {
 			ids = append(ids, testkit.Uploaded(t, c, "Weekly").ID)
 		}
 		for _, id := range ids[:12] {
-			srv.Inject(minutestest.Match{Operation: "meetings.minutes", MeetingID: id, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrMinutesNotReady))
+			minutesOf := minutestest.Match{Operation: minutes.OpMeetingsMinutes, MeetingID: id, Times: minutestest.Always}
+			srv.Inject(minutesOf, minutestest.Refuse(minutes.ErrMinutesNotReady))
 		}
 		time.Sleep(time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), 31*time.Minute+10*time.Second)
@@ -568,7 +574,8 @@ func TestWaitAll_FetchesEightAtATime(t *testing.T) {
 		for range 20 {
 			ids = append(ids, testkit.Uploaded(t, testkit.Client(srv), "Weekly").ID)
 		}
-		srv.Inject(minutestest.Match{Operation: "meetings.minutes", Times: minutestest.Always}, minutestest.Delay(time.Second))
+		fetches := minutestest.Match{Operation: minutes.OpMeetingsMinutes, Times: minutestest.Always}
+		srv.Inject(fetches, minutestest.Delay(time.Second))
 		time.Sleep(time.Hour)
 		for r, err := range testkit.Client(srv).Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
 			require.NoError(t, err)

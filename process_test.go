@@ -203,7 +203,8 @@ func TestProcess_AsksForTheAudioOfAnotherWorker(t *testing.T) {
 	})
 }
 
-// If storage accepts the recording but no poll shows audio within ten minutes of the upload, the job ends, even if the clocks of the service and this machine differ.
+// If storage accepts the recording but no poll shows audio within ten minutes of the upload, the job ends,
+// even if the clocks of the service and this machine differ.
 func TestProcess_EndsIfNoAudioAppears(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -256,9 +257,13 @@ func TestResume_ContinuesFromAnyStatus(t *testing.T) {
 				}
 				m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
 				srv.Advance(m.ID, status)
-				for _, open := range []minutes.Source{nil, func(context.Context) (minutes.Recording, error) { panic("the recording was opened") }} {
+				never := func(context.Context) (minutes.Recording, error) { panic("the recording was opened") }
+				for _, open := range []minutes.Source{nil, never} {
 					var seen []minutes.Status
-					opts := &minutes.ProcessOptions{Format: minutes.FormatMarkdown, Transcript: true, OnStatus: func(m *minutes.Meeting) { seen = append(seen, m.Status) }}
+					opts := &minutes.ProcessOptions{
+						Format: minutes.FormatMarkdown, Transcript: true,
+						OnStatus: func(m *minutes.Meeting) { seen = append(seen, m.Status) },
+					}
 					r, err := testkit.Client(srv).Meetings.Resume(t.Context(), m.ID, open, opts)
 					require.Equal(t, m.ID, r.MeetingID)
 					assert.Nil(t, r.Params)
@@ -289,7 +294,9 @@ func TestResume_ContinuesFromAnyStatus(t *testing.T) {
 			require.Equal(t, m.ID, r.Meeting.ID)
 			require.Empty(t, srv.Requests("meetings.get"), "Create's response counts as a poll")
 			closed := 0
-			r, err = c.Meetings.Resume(t.Context(), m.ID, closingAudio(5000, func() { closed++ }), &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded})
+			audio := closingAudio(5000, func() { closed++ })
+			opts := &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded}
+			r, err = c.Meetings.Resume(t.Context(), m.ID, audio, opts)
 			require.NoError(t, err)
 			assert.Nil(t, r.Minutes)
 			assert.Equal(t, 1, closed)
@@ -327,7 +334,8 @@ func TestProcessAll_YieldsEachJob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		srv.Inject(minutestest.Match{Operation: "meetings.create", ExternalID: "refused"}, minutestest.Refuse(minutes.ErrForbidden))
+		refused := minutestest.Match{Operation: minutes.OpMeetingsCreate, ExternalID: "refused"}
+		srv.Inject(refused, minutestest.Refuse(minutes.ErrForbidden))
 		deleted := sync.OnceFunc(func() {
 			m, err := testkit.Client(srv).Meetings.FindByExternalID(t.Context(), "deleted")
 			if assert.NoError(t, err) {
@@ -340,7 +348,10 @@ func TestProcessAll_YieldsEachJob(t *testing.T) {
 			}
 		}}
 		var sent int64
-		want := map[string]error{"good": nil, "missing": os.ErrNotExist, "refused": minutes.ErrForbidden, "deleted": minutes.ErrNotFound, "unclosable": nil}
+		want := map[string]error{
+			"good": nil, "missing": os.ErrNotExist, "refused": minutes.ErrForbidden, "deleted": minutes.ErrNotFound,
+			"unclosable": nil,
+		}
 		jobs := []minutes.Job{
 			{Params: weekly("missing"), Source: minutes.FromFile("missing.mp3")},
 			{Params: weekly("refused"), Source: testkit.Audio(10)},

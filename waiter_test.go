@@ -54,7 +54,9 @@ func TestWaitForMinutes_PollsUntilMinutesAreReady(t *testing.T) {
 }
 
 // inBubble runs a test of an uploaded meeting, whose stages take long.
-func inBubble(t *testing.T, name string, test func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting)) {
+func inBubble(
+	t *testing.T, name string, test func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting),
+) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
@@ -97,7 +99,9 @@ func TestWait_Ends(t *testing.T) {
 		assert.Empty(t, srv.Requests("meetings.get"))
 	})
 	inBubble(t, "if someone deletes the meeting", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		time.AfterFunc(time.Minute, func() { assert.NoError(t, testkit.Client(srv).Meetings.Delete(context.Background(), m.ID)) })
+		time.AfterFunc(time.Minute, func() {
+			assert.NoError(t, testkit.Client(srv).Meetings.Delete(context.Background(), m.ID))
+		})
 		start := time.Now()
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		assert.ErrorIs(t, err, minutes.ErrNotFound)
@@ -192,7 +196,8 @@ func TestWaitForMinutes_AsksAgain(t *testing.T) {
 			srv := minutestest.NewServer(t)
 			c := testkit.Client(srv)
 			m := testkit.Uploaded(t, c, "Ready, it says")
-			srv.Inject(minutestest.Match{Operation: "meetings.minutes", Times: minutestest.Always}, minutestest.Refuse(minutes.ErrMinutesNotReady))
+			fetches := minutestest.Match{Operation: minutes.OpMeetingsMinutes, Times: minutestest.Always}
+			srv.Inject(fetches, minutestest.Refuse(minutes.ErrMinutesNotReady))
 			cause := errors.New("shutting down")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(5*time.Minute+time.Second, func() { cancel(cause) })
@@ -286,7 +291,8 @@ func TestWait_UsesResponsesOfOtherCalls(t *testing.T) {
 				n := len(srv.Requests("meetings.get"))
 				time.Sleep(10 * time.Second)
 				var notified []*minutes.Meeting
-				testkit.WaitFor(t, c, m.ID, 19*time.Second, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { notified = append(notified, m) }})
+				onStatus := func(m *minutes.Meeting) { notified = append(notified, m) }
+				testkit.WaitFor(t, c, m.ID, 19*time.Second, &minutes.WaitOptions{OnStatus: onStatus})
 				require.Equal(t, []*minutes.Meeting{seen}, notified)
 				require.Len(t, srv.Requests("meetings.get"), n)
 				testkit.WaitFor(t, c, m.ID, 3*time.Second, nil)
@@ -365,7 +371,8 @@ func TestWait_ConfirmsWhatPagesShow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		ids := srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Silent", Status: minutes.StatusCreated, Count: 40})
+		silent := minutestest.WorldMeeting{Title: "Silent", Status: minutes.StatusCreated, Count: 40}
+		ids := srv.AddMeetings("org_acme", silent)
 		c, began := testkit.Client(srv), time.Now()
 		gets := func(id string) (at []time.Duration) {
 			for _, r := range srv.Requests(minutes.OpMeetingsGet) {
@@ -414,7 +421,8 @@ func TestWait_EndsByKindOfFailure(t *testing.T) {
 	t.Parallel()
 	const atOnce, never = 0, 50 * time.Minute
 	envelope := func(status int, code minutes.ErrorCode) responder {
-		return testkit.Canned(status, fmt.Sprintf(`{"error":{"code":%q,"message":"m","request_id":"r"}}`, code), "Content-Type", "application/json")
+		body := fmt.Sprintf(`{"error":{"code":%q,"message":"m","request_id":"r"}}`, code)
+		return testkit.Canned(status, body, "Content-Type", "application/json")
 	}
 	broken := func(err error) responder {
 		return func(*http.Request) (*http.Response, error) { return nil, err }
@@ -589,7 +597,7 @@ func TestWait_ReportsItsOwnFailure(t *testing.T) {
 func TestWait_WarnsOnceOfAnUnknownStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		statuses := []string{"created", "being_scanned", "being_scanned", "being_translated", "transcribing", "being_scanned"}
+		statuses := []string{"created", "being_scanned", "being_translated", "transcribing", "being_scanned"}
 		polls := map[string]int{}
 		var mu sync.Mutex
 		respond := testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
@@ -615,5 +623,36 @@ func TestWait_WarnsOnceOfAnUnknownStatus(t *testing.T) {
 		require.Equal(t, 1, strings.Count(log.String(), "status=being_scanned"), log.String())
 		require.Equal(t, 1, strings.Count(log.String(), "status=being_translated"))
 		require.Equal(t, 2, strings.Count(log.String(), "unknown status"))
+	})
+}
+
+// While the service is down, the fetches of any number of meetings make few requests.
+func TestWaitAll_FetchesSpareAServiceThatIsDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		var ids []string
+		for range 100 {
+			ids = append(ids, testkit.Uploaded(t, testkit.Client(srv), "Weekly").ID)
+		}
+		time.Sleep(time.Hour)
+		down := srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes, Times: minutestest.Always},
+			minutestest.Refuse(minutes.ErrInternal))
+		time.AfterFunc(5*time.Minute, down.Stop)
+		began := time.Now()
+		for r, err := range testkit.Client(srv).Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+			require.NoError(t, err)
+			require.NoError(t, r.Err)
+		}
+		require.Less(t, time.Since(began), 6*time.Minute)
+		perSecond := map[time.Duration]int{}
+		for _, r := range srv.Requests(minutes.OpMeetingsMinutes) {
+			if since := r.At.Sub(began); since < 5*time.Minute {
+				perSecond[since.Truncate(time.Second)]++
+			}
+		}
+		for _, n := range perSecond {
+			require.LessOrEqual(t, n, 16, "eight slots, each of which rests for a second")
+		}
 	})
 }

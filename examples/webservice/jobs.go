@@ -117,7 +117,7 @@ func (in *instance) stopped(ctx context.Context) bool {
 	return stopped
 }
 
-// resume does what remains to be done for a job, and decides what becomes of it. OnStatus means that its upload has ended.
+// resume does what remains to be done for a job, and decides what becomes of it. OnStatus comes after its upload.
 func (in *instance) resume(ctx context.Context, name, meeting string, uploaded func()) {
 	defer uploaded()
 	result, err := in.client.Meetings.Resume(ctx, meeting, minutes.FromFile(in.path(name)), &minutes.ProcessOptions{

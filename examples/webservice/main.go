@@ -85,17 +85,17 @@ func routes(in *instance) http.Handler {
 	return mux
 }
 
-// put takes a recording. When it responds, the meeting and the job exist, so the job survives the instance. A name that is
-// known changes nothing, unless its job has failed: then this is another attempt, with another meeting.
+// put takes a recording. When it responds, the meeting and the job exist, so the job survives the instance. A name that
+// is known changes nothing, unless its job has failed: then this is another attempt, with another meeting.
 func (in *instance) put(w http.ResponseWriter, r *http.Request) {
-	var failed bool
-	var meeting string
-	err := in.db.QueryRowContext(r.Context(), `SELECT state = 'failed', meeting FROM jobs WHERE name = ?`, r.PathValue("name")).Scan(&failed, &meeting)
-	if failed {
-		err = in.client.Meetings.Delete(r.Context(), meeting) // so that the next one can have the name
+	name := r.PathValue("name")
+	var failed string
+	err := in.db.QueryRowContext(r.Context(), `SELECT iif(state = 'failed', meeting, '') FROM jobs WHERE name = ?`, name).Scan(&failed)
+	if failed != "" {
+		err = in.client.Meetings.Delete(r.Context(), failed) // so that the next one can have its name
 	}
-	if failed && err == nil || errors.Is(err, sql.ErrNoRows) || errors.Is(err, minutes.ErrNotFound) {
-		err = in.add(r.Context(), r.PathValue("name"), r.Body)
+	if failed != "" && err == nil || errors.Is(err, sql.ErrNoRows) || errors.Is(err, minutes.ErrNotFound) {
+		err = in.add(r.Context(), name, r.Body)
 	}
 	in.show(w, r, err)
 }
