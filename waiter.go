@@ -151,11 +151,13 @@ func (s *MeetingsService) WaitAll(
 			return
 		}
 		seen := make(map[string]bool)
-		inputs := func(_ context.Context, yield func(string) bool) error {
+		inputs := func(ctx context.Context, yield func(string) bool) error {
 			ids(func(id string) bool {
-				repeated := seen[id]
+				if seen[id] {
+					return ctx.Err() == nil
+				}
 				seen[id] = true
-				return repeated || yield(id)
+				return yield(id)
 			})
 			return nil
 		}
