@@ -179,6 +179,17 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 				getFails(p, Transient, w...)
 			}
 		}, pausedUntil, now + 30*time.Second},
+		{"or longer, if the service asks for it", 3, func(_ *testing.T, p *plan, w []*watch) {
+			getFails(p, Transient, w[0], w[1])
+			getEnds(p, w[2])
+			p.getFailed(w[2], now, &Failure{Kind: Transient, RetryAfter: time.Minute})
+		}, pausedUntil, now + time.Minute},
+		{"a rejected page ends an outage", 40, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			pageBegins(t, p, now+Interval)
+			getFails(p, Transient, w[:3]...)
+			pagesFail(p, Rejected, 1)
+		}, pausedUntil, time.Duration(0)},
 		{"pages alone can be an outage", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			pageBegins(t, p, now+Interval)
@@ -322,6 +333,11 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 				pagesFail(p, Transient, 1)
 			}
 		}, retryAt, now + Interval + 30*time.Second},
+		{"the list is not asked before its Retry-After", 40, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			pageBegins(t, p, now+Interval)
+			p.pageFailed(now+Interval, &Failure{Kind: RateLimited, RetryAfter: time.Minute})
+		}, retryAt, now + Interval + time.Minute},
 		{"a rejected cursor ends a sweep", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2", w[:2]...)

@@ -469,3 +469,23 @@ func TestSubscription_CancelReturnsTheFailureThatConcernsTheWait(t *testing.T) {
 		})
 	}
 }
+
+func TestSubscription_CancelForgetsAFailureAfterAGoodResponse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{began: time.Now(), failing: map[string]*Failure{"m": {Err: errors.New("sign in"), Kind: Foreign}}}
+		p := newPoller(s)
+		sub := p.Subscribe("m", false)
+		time.Sleep(time.Second)
+		p.Record(Snapshot[int]{ID: "m"}, p.Sending())
+		require.NoError(t, sub.Cancel())
+	})
+}
+
+func TestPoller_HasAPhaseThatIsZeroInVirtualTime(t *testing.T) {
+	t.Parallel()
+	whole := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	require.Zero(t, phaseOf(whole))
+	require.Equal(t, maxPhase/2, phaseOf(whole.Add(time.Millisecond/2)))
+	synctest.Test(t, func(t *testing.T) { require.Zero(t, newPoller(&scripted{}).plan.phase) })
+}
