@@ -26,8 +26,11 @@ func (p polled) Get(ctx context.Context, id string, send func() bool) (poll.Snap
 }
 
 // Page asks for one list page.
-func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]poll.Snapshot[*Meeting], string, *poll.Failure) {
-	in := rest.Request{Query: &MeetingListParams{Limit: largestPage, Cursor: cursor}, Background: true, Once: true, Send: send}
+func (p polled) Page(
+	ctx context.Context, cursor string, send func() bool,
+) ([]poll.Snapshot[*Meeting], string, *poll.Failure) {
+	query := &MeetingListParams{Limit: largestPage, Cursor: cursor}
+	in := rest.Request{Query: query, Background: true, Once: true, Send: send}
 	page, _, err := call[MeetingPage](ctx, p.core, OpMeetingsList, in)
 	if err != nil {
 		return nil, "", failureOf(err)
@@ -41,8 +44,14 @@ func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]po
 
 // snapshotOf returns a snapshot for the poller, which keeps m.
 func snapshotOf(m *Meeting) poll.Snapshot[*Meeting] {
-	return poll.Snapshot[*Meeting]{ID: m.ID, Final: m.Status.Final(), Idle: m.Status == StatusCreated, Meeting: m,
-		Created: m.CreatedAt.Time(), Updated: m.UpdatedAt.Time()}
+	return poll.Snapshot[*Meeting]{
+		ID:      m.ID,
+		Final:   m.Status.Final(),
+		Idle:    m.Status == StatusCreated,
+		Created: m.CreatedAt.Time(),
+		Updated: m.UpdatedAt.Time(),
+		Meeting: m,
+	}
 }
 
 // record records with the poller what a response to the user's own request shows.

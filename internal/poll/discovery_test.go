@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A discovery reads the list at once, back to since, and later only down to a page with nothing new.
+// A discovery reads the list at once, back to since, and later only down to a page with nothing
+// new.
 func TestDiscovery_ReadsDownToWhatItKnows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -39,7 +40,8 @@ func TestDiscovery_ReadsDownToWhatItKnows(t *testing.T) {
 	})
 }
 
-// A meeting may appear below others that are newer, because the list is late or because clocks differ.
+// A meeting may appear below others that are newer, because the list is late or because clocks
+// differ.
 func TestDiscovery_FindsMeetingsThatTheListShowsLate(t *testing.T) {
 	t.Parallel()
 	for _, late := range []time.Duration{time.Minute, 9 * time.Minute} {

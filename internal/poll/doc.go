@@ -33,6 +33,8 @@
 //	a sweep looks one page further for    two pages instead: 1,000 under 2,000: 123 → 1,117 a minute;
 //	every eight missing meetings          10,000 under 5,000: 630 → 3,553; 100 under 500: 25 → 199
 //	Follow needs the first page anyway    one meeting without audio: 2 → 15 GETs in an hour
+//	an expected meeting has no GET until  a GET after 1.25 cycles instead: Follow over 20,000: 33 → 66 s;
+//	a sweep has ended without it          latency of 3 s: 92 → 588 a minute
 //	a sweep that takes longer than GETs   pages of 20 s: p99 46 → 133 s;
 //	ends, or puts nothing off             Follow with pages of 16 s: 47 → 79 s
 //	a list with 429s for a minute, while  like other failures: list limited for an hour: 100 → 232 s;
@@ -45,13 +47,15 @@
 //	while a cycle needs fewer             quota of 120: p99 79 → 224 s
 //	a meeting that changes rarely is      Follow with 70 stuck meetings: 2 → 42 a minute
 //	polled rarely
+//	an outage pauses requests, and one    1,000 while all is down: 3 → 1,122 a minute;
+//	at a time finds its end               in the ten minutes after that: 42 → 80
+//	fewer than five waits have no sweep   four below the first page: 8 → 10 a minute
 //	a phase                               500 Clients that begin together: 10 % → 104 % of a cycle's
 //	                                      requests in one second
 //	the pace after a 429 (internal/rest)  ten processes at 100 %: 219 → 3,220 a minute
 //
-// Two rules show in no scenario, but in tests. A GET that got a 429 keeps its time: otherwise a
-// newcomer goes to the end of the line again and again, and is never seen. And fewer than five waits
-// have no sweep: four below the first page would cost ten requests a minute instead of eight.
+// One rule shows in no scenario, but in the tests of the plan. A GET that got a 429 keeps its time:
+// otherwise a newcomer could go to the end of the line again and again.
 //
 // No rule makes a GET late after an outage: a failed request is made again after half a minute at
 // most, and what ends a pause is any good response.
@@ -67,8 +71,8 @@
 //  3. After a 429, GETs must not replace pages: otherwise ten processes collapse into 27,000 GETs.
 //  4. If only the list is limited, only pages back off, and the list's Retry-After must not stop
 //     GETs.
-//  5. At most two requests wait to be sent, and those under way do not count: otherwise 29 are sent
-//     in a second after a pause.
+//  5. Back-pressure counts the requests that wait to be sent (two at most), and not only those under
+//     way: otherwise 29 are sent in a second after a pause.
 //  6. If the last subscription leaves and another joins while a GET is under way, the meeting must
 //     not be polled twice.
 //  7. Callbacks of the user on other goroutines race with the loop's body.

@@ -37,8 +37,8 @@ type stormBounds struct {
 	late float64
 }
 
-// user makes the user's calls in one process, as the root does it: with retries, and on the throttle
-// of the poller. Its fields are guarded by the service's lock.
+// user makes the user's calls in one process, as the root does it: with retries, and on the
+// throttle of the poller. Its fields are guarded by the service's lock.
 type user struct {
 	*process
 	api *rest.Client
@@ -124,8 +124,8 @@ func gets(perSecond float64) func(context.Context, *user) {
 	}
 }
 
-// imports processes recordings, four at a time until they are uploaded. Each takes two calls, a wait
-// and a third call.
+// imports processes recordings, four at a time until they are uploaded. Each takes two calls, a
+// wait and a third call.
 func imports(n int, takes, ideal time.Duration) func(context.Context, *user) {
 	return func(ctx context.Context, u *user) {
 		began := time.Now()
@@ -179,7 +179,8 @@ func hourOf429s() func(request) *Failure {
 	}
 }
 
-// slidingWindow rejects a request if there were n others in the last minute. Rejected ones count as well.
+// slidingWindow rejects a request if there were n others in the last minute. Rejected ones count as
+// well.
 func slidingWindow(n int) func() func(request) *Failure {
 	return func() func(request) *Failure {
 		var sent []time.Duration
@@ -207,7 +208,8 @@ func atRandom(share float64) func() func(request) *Failure {
 	}
 }
 
-// storms are what the poller and the throttle must pass together. rejects makes the scenario's fault.
+// storms are what the poller and the throttle must pass together. rejects makes the scenario's
+// fault.
 var storms = []struct {
 	name    string
 	rejects func() func(request) *Failure

@@ -177,8 +177,8 @@ func (m *model) failure() *Failure {
 	return f
 }
 
-// check checks that nothing is forgotten: each awaited meeting is due or its GET is under way, and a meeting that waits for
-// a sweep has one.
+// check checks that nothing is forgotten: each awaited meeting is due or its GET is under way, and
+// a meeting that waits for a sweep has one.
 func (m *model) check() {
 	expectedOnes := 0
 	awaited := 0
@@ -207,7 +207,8 @@ func (m *model) demand(holds bool, w *watch, text string) {
 	}
 }
 
-// settle lets the service work for half an hour, in which every awaited meeting must be seen, even if no page shows it.
+// settle lets the service work for half an hour, in which every awaited meeting must be seen, even
+// if no page shows it.
 func (m *model) settle() {
 	began := m.now
 	m.shows = 40

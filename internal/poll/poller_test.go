@@ -88,7 +88,8 @@ func inSeconds(times []time.Duration) (seconds []int) {
 	return seconds
 }
 
-// ended returns when a wait ended, and with which error; or why it would have ended with its context after forty minutes.
+// ended returns when a wait ended, and with which error; or why it would have ended with its
+// context after forty minutes.
 func ended(s *scripted, p *Poller[int]) (after time.Duration, err, trouble error) {
 	sub := p.Subscribe("m", false)
 	timeout := time.After(40 * time.Minute)
@@ -406,7 +407,8 @@ func TestPoller_ACrowdThatBeginsTogetherNeedsOneSweep(t *testing.T) {
 	})
 }
 
-// After an outage of everything, waits and discoveries come back within half a minute, whenever it began.
+// After an outage of everything, waits and discoveries come back within half a minute, whenever it
+// began.
 func TestPoller_ComesBackSoonAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, lasts := range []time.Duration{time.Minute, 5 * time.Minute, time.Hour} {

@@ -80,7 +80,8 @@ func (p *process) Get(ctx context.Context, id string, send func() bool) (Snapsho
 	}
 	sentAt := time.Now()
 	m, shown, takes, f := p.get(p, id)
-	if f = p.arrive(ctx, sentAt, takes, f); f != nil {
+	f = p.arrive(ctx, sentAt, takes, f)
+	if f != nil {
 		return Snapshot[int]{}, f
 	}
 	p.shown(p.number, m)
@@ -93,7 +94,8 @@ func (p *process) Page(ctx context.Context, cursor string, send func() bool) ([]
 	}
 	sentAt := time.Now()
 	page, at, next, takes, f := p.list(p.number, cursor)
-	if f = p.arrive(ctx, sentAt, takes, f); f != nil {
+	f = p.arrive(ctx, sentAt, takes, f)
+	if f != nil {
 		return nil, "", f
 	}
 	shown := make([]Snapshot[int], 0, len(page))
@@ -166,7 +168,8 @@ func (p *process) discovered(s Snapshot[int], met map[string]bool) bool {
 		p.twice++
 	}
 	met[s.ID] = true
-	if p.found[s.ID]++; p.found[s.ID] == 1 {
+	p.found[s.ID]++
+	if p.found[s.ID] == 1 {
 		p.firsts = append(p.firsts, min(time.Since(s.Created), time.Since(p.began)))
 	}
 	if s.Final {

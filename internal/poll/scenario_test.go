@@ -80,8 +80,10 @@ func runWith(w scenario, begin func(context.Context, []*process)) *measures {
 	s := &service{scenario: w, random: rand.New(rand.NewPCG(1, 7)), began: time.Now(), byID: map[string]*simulated{},
 		tokens: w.edge, filled: time.Now(), used: map[int64]int{}}
 	s.bySecond = make(map[int64]int)
-	s.late, s.unseen = make([][]time.Duration, w.processes), make([]time.Duration, w.processes)
-	s.found, s.done = map[string]int{}, map[string]int{}
+	s.late = make([][]time.Duration, w.processes)
+	s.unseen = make([]time.Duration, w.processes)
+	s.found = map[string]int{}
+	s.done = map[string]int{}
 	ctx, cancel := context.WithTimeout(context.Background(), w.lasts)
 	defer cancel()
 	processes := make([]*process, w.processes)
@@ -167,7 +169,8 @@ func (s *service) within(times int64) time.Duration {
 	return time.Duration(s.random.Int64N(times * int64(s.lasts)))
 }
 
-// begin adds n meetings after a while, and again at an interval, and waits for them unless p is nil.
+// begin adds n meetings after a while, and again at an interval, and waits for them unless p is
+// nil.
 func (s *service) begin(ctx context.Context, p *process, n int, after, interval time.Duration) {
 	for ; sleep(ctx, after) == nil; after = interval {
 		for range n {

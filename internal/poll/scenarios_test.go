@@ -23,7 +23,7 @@ type bounds struct {
 	perMinute   float64
 	p99, unseen time.Duration
 	back        float64       // how many statuses may go back
-	first       time.Duration // p95 from a wait's beginning to its first status; of a Follow: to the discovery of a meeting
+	first       time.Duration // p95 to the first status of a wait; of a Follow, to the discovery of a meeting
 	firstQ      float64       // another quantile than 0.95
 	user        time.Duration // p95 of the user's calls
 	spread      float64       // p99 of the slowest process, compared with the median
@@ -307,8 +307,8 @@ var scenarios = []struct {
 	{"200, a revoked key", scenario{waits: 200, fault: revoked, lasts: revokedAt + minute}, bounds{}, true},
 }
 
-// misses returns the bounds that the measures miss. Some hold in every scenario: no poll is early, no
-// status goes back, and neither a wait nor a meeting is lost.
+// misses returns the bounds that the measures miss. Some hold in every scenario: no poll is early,
+// no status goes back, and neither a wait nor a meeting is lost.
 func (b bounds) misses(c *measures) []string {
 	var missed []string
 	check := func(name string, value, bound float64) {

@@ -87,8 +87,8 @@ var (
 	errRecalled = errors.New("called off by the poller")
 )
 
-// admit reports whether the edge accepts a request: from a bucket of one second's worth, and
-// within the quota of the calendar minute.
+// admit reports whether the edge accepts a request: from a bucket of one second's worth, and within
+// the quota of the calendar minute.
 func (s *service) admit(now time.Time) bool {
 	s.requests++
 	s.bySecond[int64(now.Sub(s.began)/time.Second)]++
@@ -105,7 +105,8 @@ func (s *service) admit(now time.Time) bool {
 	return s.quota == 0 || s.used[minute] <= s.quota
 }
 
-// accept is the edge and the faults of the service: it returns how long the response takes, and the failure.
+// accept is the edge and the faults of the service: it returns how long the response takes, and the
+// failure.
 func (s *service) accept(r request, takes time.Duration) (time.Duration, *Failure) {
 	if !s.admit(time.Now()) {
 		s.limited++
@@ -145,7 +146,9 @@ func (s *service) get(p *process, id string) (m *simulated, at Snapshot[int], ta
 }
 
 // list is a list page of the process, with the time that it takes.
-func (s *service) list(process int, cursor string) (page []*simulated, at time.Time, next string, takes time.Duration, f *Failure) {
+func (s *service) list(process int, cursor string) (
+	page []*simulated, at time.Time, next string, takes time.Duration, f *Failure,
+) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -200,7 +203,8 @@ func (s *service) find(order []*simulated, cursor string, now time.Time) (from i
 	return slices.Index(order, s.byID[id]), true
 }
 
-// add adds the next meeting of a process's list. Its status changes later at times that the scenario gives.
+// add adds the next meeting of a process's list. Its status changes later at times that the
+// scenario gives.
 func (s *service) add(list int, created, change, end time.Time) *simulated {
 	m := &simulated{id: "m" + strconv.Itoa(len(s.byID)), place: len(s.lists[list]), owner: -1}
 	m.since = [...]time.Time{created, created, change, end}
