@@ -243,6 +243,29 @@ func TestLinks_HaveTargets(t *testing.T) {
 	}
 }
 
+// Each text that docs/troubleshooting.md quotes as a symptom is in the source, or comes from Go.
+func TestTroubleshooting_QuotesTheSource(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/troubleshooting.md")
+	require.NoError(t, err)
+	source := "x509: certificate signed by unknown authority " +
+		"deadlock: all goroutines in bubble are blocked; main bubble goroutine has exited but blocked goroutines remain "
+	for _, pattern := range []string{"*.go", "internal/*/*.go", "minutestest/*.go"} {
+		names, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			source += string(text)
+		}
+	}
+	quotes := regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(string(page), -1)
+	for _, quote := range quotes {
+		assert.Contains(t, source, quote[1])
+	}
+	assert.Greater(t, len(quotes), 5)
+}
+
 // docs/observability.md lists each message that a Client logs, and each metric of otelminutes with its unit.
 func TestObservability_ListsMessagesAndMetrics(t *testing.T) {
 	t.Parallel()
