@@ -18,7 +18,8 @@ func TestDiscovery_ReadsDownToWhatItKnows(t *testing.T) {
 		s := &scripted{began: began, list: func(cursor string) ([]Snapshot[int], string, *Failure) {
 			age := time.Duration(len(cursor)+1) * time.Hour // each page is an hour older
 			created := began.Add(-age)
-			return []Snapshot[int]{{ID: age.String(), Final: true, Created: created, Updated: created}}, cursor + "x", nil
+			m := Snapshot[int]{ID: age.String(), Final: true, Created: created, Updated: created}
+			return []Snapshot[int]{m}, cursor + "x", nil
 		}}
 		p := newPoller(s)
 		for i := range 5 { // for whom the list is read at 30 s

@@ -198,7 +198,9 @@ func (m *model) check() {
 		m.demand(w.state != expected || m.sweep != nil || m.pageAt(m.now) < never, w, "waits for no sweep")
 		m.demand(w.dueAt >= w.notBefore, w, "is due too early")
 	}
-	m.demand(expectedOnes == m.expected && awaited == m.awaited && len(m.getting) == m.polling, nil, "counters are wrong")
+	m.demand(expectedOnes == m.expected, nil, "expected is wrong")
+	m.demand(awaited == m.awaited, nil, "awaited is wrong")
+	m.demand(len(m.getting) == m.polling, nil, "polling is wrong")
 }
 
 func (m *model) demand(holds bool, w *watch, text string) {

@@ -115,7 +115,7 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			p.phase = time.Second
 			p.start(now - 2*(Interval+time.Second))
 		}, cycleAt, Interval},
-		{"a failed GET comes again after an interval, however often it has failed", 1, func(_ *testing.T, p *plan, w []*watch) {
+		{"a failed GET comes again after an interval, whatever came before", 1, func(_ *testing.T, p *plan, w []*watch) {
 			for range 10 {
 				getFails(p, Transient, w[0])
 			}
@@ -159,7 +159,7 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			p.pacedUntil = 0
 		}, wakesAt, never},
 
-		{"an answer to an earlier request is not the one that somebody asked for", 1, func(_ *testing.T, p *plan, w []*watch) {
+		{"an answer to an earlier request is not what was asked for", 1, func(_ *testing.T, p *plan, w []*watch) {
 			p.ask(w[0], now, 5, false)
 			p.got(w[0], now, 4, 0)
 			p.onPage(w[0], now, true)

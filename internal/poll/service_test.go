@@ -290,7 +290,8 @@ func (s *service) finish() {
 	defer s.mu.Unlock()
 	now := time.Now()
 	for _, m := range s.byID {
-		if s.since > 0 && s.done[m.id] == 0 && m.since[idle].After(s.began) && m.since[final].Before(now.Add(-5*time.Minute)) {
+		followed := s.since > 0 && m.since[idle].After(s.began)
+		if followed && s.done[m.id] == 0 && m.since[final].Before(now.Add(-5*time.Minute)) {
 			s.lost++
 		}
 		if m.owner < 0 || m.over {
