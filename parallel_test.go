@@ -92,7 +92,8 @@ func requireIdle(t *testing.T, srv *minutestest.Server) {
 func TestParallel_YieldsWhileInputsBlock(t *testing.T) {
 	eachOfMany(t, func(t *testing.T, _ *minutestest.Server, all many) {
 		inputs := make(chan string)
-		began, n := time.Now(), 0
+		began := time.Now()
+		n := 0
 		go func() {
 			for i := range 5 {
 				inputs <- all.input(i)
@@ -490,7 +491,8 @@ func TestWaitAll_YieldsEachIDOnce(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		c := testkit.Client(srv)
 		srv.Script(minutestest.Script{Title: "bad", Outcome: minutes.StatusTranscriptionFailed})
-		good, bad := testkit.Uploaded(t, c, "good"), testkit.Uploaded(t, c, "bad")
+		good := testkit.Uploaded(t, c, "good")
+		bad := testkit.Uploaded(t, c, "bad")
 		ids := func(yield func(string) bool) {
 			for i, id := range []string{good.ID, bad.ID, good.ID, "", "mtg_unknown", "mtg_unknown", good.ID} {
 				if i == 6 {
@@ -585,7 +587,8 @@ func TestWaitAll_FetchesEightAtATime(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, r.Err)
 		}
-		first, within := srv.Requests("meetings.minutes")[0].At, 0
+		first := srv.Requests(minutes.OpMeetingsMinutes)[0].At
+		within := 0
 		for _, r := range srv.Requests("meetings.minutes") {
 			if r.At.Sub(first) < time.Second {
 				within++

@@ -227,12 +227,15 @@ func TestProcess_ReturnsACopy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		c, p := testkit.Client(srv), weekly("job-1")
+		c := testkit.Client(srv)
+		p := weekly("job-1")
 		p.ParticipantIDs = []string{"emp_ada"}
 		r, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
 		require.NoError(t, err)
 		n := len(srv.Requests("meetings.get"))
-		r.Meeting.Title, r.Meeting.ParticipantIDs[0], r.Meeting.DurationSeconds = "mine", "me", -1
+		r.Meeting.Title = "mine"
+		r.Meeting.ParticipantIDs[0] = "me"
+		r.Meeting.DurationSeconds = -1
 		m, err := c.Meetings.Wait(t.Context(), r.Meeting.ID, nil)
 		require.NoError(t, err)
 		require.Len(t, srv.Requests("meetings.get"), n)

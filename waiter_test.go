@@ -221,7 +221,8 @@ func TestWait_SharesPolls(t *testing.T) {
 				done <- got
 			}()
 		}
-		a, b := <-done, <-done
+		a := <-done
+		b := <-done
 		assert.Equal(t, a, b)
 		assert.NotSame(t, a, b, "one caller's changes are not the other's")
 		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 31)
@@ -329,7 +330,8 @@ func TestWait_PollsAtOnceAfterAnUpload(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				id, c := testkit.Waiting(t, srv), testkit.Client(srv)
+				id := testkit.Waiting(t, srv)
+				c := testkit.Client(srv)
 				testkit.WaitFor(t, c, id, time.Second, nil)
 				require.NoError(t, act(c, t.Context(), id))
 				seen := testkit.WaitFor(t, c, id, time.Second, nil)
@@ -373,7 +375,8 @@ func TestWait_ConfirmsWhatPagesShow(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		silent := minutestest.WorldMeeting{Title: "Silent", Status: minutes.StatusCreated, Count: 40}
 		ids := srv.AddMeetings("org_acme", silent)
-		c, began := testkit.Client(srv), time.Now()
+		c := testkit.Client(srv)
+		began := time.Now()
 		gets := func(id string) (at []time.Duration) {
 			for _, r := range srv.Requests(minutes.OpMeetingsGet) {
 				if r.MeetingID == id {
