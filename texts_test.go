@@ -191,7 +191,8 @@ func TestSnippets(t *testing.T) {
 func TestREADME_SnippetsRun(t *testing.T) {
 	t.Parallel()
 	declared := regexp.MustCompile(`(?m)^(\w+(?:, \w+)*) :=`)
-	code := strings.Replace(prelude, "err                 error", "err error = &minutes.MeetingFailedError{}", 1) + snippetsTest
+	const noError, failed = "err                 error", "err error = &minutes.MeetingFailedError{}"
+	code := strings.Replace(prelude, noError, failed, 1) + snippetsTest
 	snippets := ""
 	for _, snippet := range blocks(t, "README.md", "go")[1:] {
 		if strings.HasPrefix(snippet, "func ") {
@@ -264,6 +265,29 @@ func TestTroubleshooting_QuotesTheSource(t *testing.T) {
 		assert.Contains(t, source, quote[1])
 	}
 	assert.Greater(t, len(quotes), 5)
+}
+
+// The table of what an error means in docs/errors.md says the same as the one in errors.go, row by row.
+func TestErrors_TableAgreesWithTheSource(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/errors.md")
+	require.NoError(t, err)
+	source, err := os.ReadFile("errors.go")
+	require.NoError(t, err)
+	const retried = `%s(every request|if repeatable|safe requests|no)`
+	const ends = `%s(-|–|never|at once: all|at once, all waits|at once|after 10 min)`
+	const columns = retried + ends + `%s(yes|no)%s(yes|no)`
+	words := strings.NewReplacer("if repeatable", "safe requests", "at once: all", "at once, all waits", "-", "–")
+	rows := func(text, begin, space string) (found []string) {
+		pattern := begin + fmt.Sprintf(columns, space, space, space, space)
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			found = append(found, words.Replace(strings.Join(m[1:], " | ")))
+		}
+		return found
+	}
+	documented := rows(string(page), `(?m)^\| [^|]*`, ` \| `)
+	assert.Equal(t, rows(string(source), `(?m)^//\t.*?`, ` {2,}`), documented)
+	assert.Greater(t, len(documented), 10)
 }
 
 // docs/observability.md lists each message that a Client logs, and each metric of otelminutes with its unit.

@@ -35,8 +35,7 @@ func (d desk) take(ctx context.Context, title, date string, recording minutes.So
 	return list{result.Meeting.Title, result.Meeting.Date, actions(result.Minutes.Content)}, nil
 }
 
-// reference is one for each meeting, and never over the interface's 128
-// characters.
+// reference is one for each meeting, and never over the 128 characters that the API accepts.
 func reference(title, date string) string {
 	sum := sha256.Sum256([]byte(date + "\n" + title))
 	return "todo-" + hex.EncodeToString(sum[:])
