@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -79,6 +80,20 @@ func (s *scripted) Page(_ context.Context, cursor string, send func() bool) ([]S
 	return nil, "", nil
 }
 
+// polls returns when the GETs were sent.
+func (s *scripted) polls() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.gets)
+}
+
+// cursors returns those of the pages that were requested.
+func (s *scripted) cursors() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.pages)
+}
+
 func newPoller(s Service[int]) *Poller[int] { return New(s, func(error) {}) }
 
 func inSeconds(times []time.Duration) (seconds []int) {
@@ -133,9 +148,9 @@ func TestPoller_EndsWaitsByTheKindOfAFailure(t *testing.T) {
 				require.ErrorIs(t, final, err)
 				assert.GreaterOrEqual(t, after, c.after[0])
 				assert.LessOrEqual(t, after, c.after[1])
-				polls := len(s.gets)
+				polls := len(s.polls())
 				time.Sleep(time.Hour)
-				assert.Len(t, s.gets, polls, "nobody waits any more")
+				assert.Len(t, s.polls(), polls, "nobody waits any more")
 			})
 		})
 	}
@@ -231,7 +246,7 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 				_ = sub.Cancel()
 				_ = sub.Cancel() // does nothing
 				time.Sleep(time.Hour)
-				require.Equal(t, c.want, inSeconds(s.gets), "nobody polls after Cancel")
+				require.Equal(t, c.want, inSeconds(s.polls()), "nobody polls after Cancel")
 			})
 		})
 	}
@@ -340,7 +355,7 @@ func TestPoller_DoesNotPollAgainSoonAfterAllHaveLeft(t *testing.T) {
 		require.NoError(t, sub.Cancel())
 		defer p.Subscribe("m", false).Cancel()
 		time.Sleep(40 * time.Second)
-		require.Equal(t, []int{0, 30}, inSeconds(s.gets))
+		require.Equal(t, []int{0, 30}, inSeconds(s.polls()))
 	})
 }
 
@@ -363,7 +378,7 @@ func TestPoller_SendsNoGETThatNobodyNeedsAnyMore(t *testing.T) {
 				time.Sleep(time.Second / 2)
 				meanwhile(p, a)
 				time.Sleep(20 * time.Second)
-				require.Len(t, s.gets, 1)
+				require.Len(t, s.polls(), 1)
 			})
 		})
 	}
@@ -382,7 +397,7 @@ func TestPoller_RemembersAPollForAnInterval(t *testing.T) {
 		require.Len(t, p.meetings, 2)
 		defer p.Subscribe("m", false).Cancel()
 		time.Sleep(40 * time.Second)
-		require.Equal(t, []int{50}, inSeconds(s.gets))
+		require.Equal(t, []int{50}, inSeconds(s.polls()))
 	})
 }
 
@@ -394,7 +409,7 @@ func TestPoller_TakesARepeatedCursorForTheEnd(t *testing.T) {
 		}}
 		defer newPoller(s).Discover(s.began).Cancel()
 		time.Sleep(20 * time.Second)
-		require.Equal(t, []string{"", "again"}, s.pages)
+		require.Equal(t, []string{"", "again"}, s.cursors())
 	})
 }
 
@@ -414,10 +429,10 @@ func TestPoller_ACrowdThatBeginsTogetherNeedsOneSweep(t *testing.T) {
 			defer p.Subscribe(strconv.Itoa(i), false).Cancel()
 		}
 		time.Sleep(29 * time.Second)
-		require.Len(t, s.pages, 1)
-		require.Less(t, len(s.gets), 10, "the page has shown the others")
+		require.Len(t, s.cursors(), 1)
+		require.Less(t, len(s.polls()), 10, "the page has shown the others")
 		time.Sleep(30 * time.Second)
-		require.Len(t, s.pages, 2)
+		require.Len(t, s.cursors(), 2)
 	})
 }
 
@@ -440,11 +455,11 @@ func TestPoller_ComesBackSoonAfterAnOutage(t *testing.T) {
 				list := &scripted{began: time.Now(), pageFails: down}
 				defer newPoller(list).Discover(time.Now()).Cancel()
 				time.Sleep(from + lasts)
-				gets := len(lone.gets)
-				pages := len(list.pages)
+				gets := len(lone.polls())
+				pages := len(list.cursors())
 				time.Sleep(31 * time.Second)
-				require.Greater(t, len(lone.gets), gets, "a wait")
-				require.Greater(t, len(list.pages), pages, "a discovery")
+				require.Greater(t, len(lone.polls()), gets, "a wait")
+				require.Greater(t, len(list.cursors()), pages, "a discovery")
 			})
 		}
 	}
