@@ -176,7 +176,7 @@ func takesID() map[string]func(context.Context, *minutes.Client, string) (any, e
 	calls := map[string]func(context.Context, *minutes.Client, string) (any, error){}
 	for _, op := range testkit.Operations() {
 		if strings.Contains(op.Path, testkit.MeetingID) {
-			calls[string(op.Name)] = op.Do
+			calls[string(op.Name)] = op.Invoke
 		}
 	}
 	return calls
@@ -290,7 +290,6 @@ func TestOperations_SendAndDecodeAsDocumented(t *testing.T) {
 			response := ""
 			if op.Response != "" {
 				response = testkit.Fixture(t, op.Response)
-				testkit.RequireForm(t, op.ResponseForm, []byte(response))
 			}
 			client, requests := testkit.OneResponse(t, op.Status, response)
 
@@ -323,7 +322,6 @@ func TestOperations_SendAndDecodeAsDocumented(t *testing.T) {
 				header["Content-Length"] = req.Header["Content-Length"]
 				require.EqualValues(t, len(req.Body), req.Length)
 				require.Equal(t, op.Body, req.Body)
-				testkit.RequireForm(t, op.Form, []byte(req.Body))
 			}
 			require.Equal(t, header, req.Header, "no header is missing and none is extra")
 		})

@@ -9,15 +9,17 @@ import (
 func TestControlAPI_MatchesItsDocument(t *testing.T) {
 	t.Parallel()
 	const document = "cmd/minutes-fake/openapi.json"
-	c, known := newChecker(t, document), operations(t, document)
+	c := newChecker(t, document)
+	known := operations(t, document)
 	env := launch(t)
-	service, control := env["MINUTES_BASE_URL"], proxy(t, env["MINUTES_CONTROL_URL"], c, known)
-	for _, what := range []string{
-		`POST /scripts {"title":"Held","hold":"audio_uploaded","duration":"90s","stages":{"write":"1m30s"}}`,
-		`POST /faults {"match":{"title":"Held","times":-1},"faults":[{"kind":"respond","status":502,"header":{"A":"b"},"delay":"1s"}],"from":"1h","to":"2h"}`,
-	} {
-		ask(t, control, what)
-	}
+	service := env["MINUTES_BASE_URL"]
+	control := proxy(t, env["MINUTES_CONTROL_URL"], c, known)
+	ask(t, control, `POST /scripts {"title":"Held","hold":"audio_uploaded","duration":"90s","stages":{"write":"1m30s"}}`)
+	ask(t, control, `POST /faults {
+		"match": {"title":"Held","times":-1},
+		"faults": [{"kind":"respond","status":502,"header":{"A":"b"},"delay":"1s"}],
+		"from": "1h", "to": "2h"
+	}`)
 	var m struct{ ID string }
 	_ = json.Unmarshal(ask(t, service, `POST /v1/meetings {"title":"Held","date":"2026-11-21","external_id":"held"}`), &m)
 	var target struct {
@@ -26,13 +28,40 @@ func TestControlAPI_MatchesItsDocument(t *testing.T) {
 	_ = json.Unmarshal(ask(t, service, "POST /v1/meetings/"+m.ID+`/upload-url {"content_type":"application/json"}`), &target)
 	ask(t, "", "PUT "+target.URL+` "audio"`) // with the key, which is a violation
 	for _, what := range []string{
-		"GET /", "GET /health", "GET /openapi.json", "GET /world", "GET /scripts", "GET /faults", "GET /clock", "GET /report",
-		`PATCH /world {"organisations":[{"id":"org_acme","credits":7}],"page_sizes":[0,2]}`, `PATCH /world {"credits":7}`,
-		"GET /meetings", "GET /meetings/" + m.ID, "GET /meetings/none", "POST /meetings/" + m.ID + "/advance", "POST /meetings/" + m.ID + `/advance {"until":"minutes_ready"}`,
-		"POST /meetings/" + m.ID + "/advance", `POST /meetings {"title":"Old","creator_id":"emp_ada","count":3}`, "POST /meetings {}",
-		`POST /clock {"advance":"168h"}`, `POST /clock {}`, "GET /requests", "GET /requests?after=x", "GET /violations",
-		"DELETE /faults?id=flt_9", "DELETE /faults", "DELETE /scripts", "DELETE /meetings/" + m.ID, "DELETE /meetings/" + m.ID, "POST /faults {}", `POST /scripts {"hold":"created"}`,
-		`PUT /world {"organisations":[{"id":"org_a"}]}`, `PUT /world {"organisations":[]}`, "POST /reset", "GET /requests",
+		"GET /",
+		"GET /health",
+		"GET /openapi.json",
+		"GET /world",
+		"GET /scripts",
+		"GET /faults",
+		"GET /clock",
+		"GET /report",
+		`PATCH /world {"organisations":[{"id":"org_acme","credits":7}],"page_sizes":[0,2]}`,
+		`PATCH /world {"credits":7}`,
+		"GET /meetings",
+		"GET /meetings/" + m.ID,
+		"GET /meetings/none",
+		"POST /meetings/" + m.ID + "/advance",
+		"POST /meetings/" + m.ID + `/advance {"until":"minutes_ready"}`,
+		"POST /meetings/" + m.ID + "/advance",
+		`POST /meetings {"title":"Old","creator_id":"emp_ada","count":3}`,
+		"POST /meetings {}",
+		`POST /clock {"advance":"168h"}`,
+		`POST /clock {}`,
+		"GET /requests",
+		"GET /requests?after=x",
+		"GET /violations",
+		"DELETE /faults?id=flt_9",
+		"DELETE /faults",
+		"DELETE /scripts",
+		"DELETE /meetings/" + m.ID,
+		"DELETE /meetings/" + m.ID,
+		"POST /faults {}",
+		`POST /scripts {"hold":"created"}`,
+		`PUT /world {"organisations":[{"id":"org_a"}]}`,
+		`PUT /world {"organisations":[]}`,
+		"POST /reset",
+		"GET /requests",
 	} {
 		ask(t, control, what)
 	}

@@ -1,5 +1,5 @@
-// Package openapi_test checks that minutes-fake responds as its OpenAPI documents say. It is a module
-// of its own, because only it needs the validator.
+// Package openapi_test checks that minutes-fake, and what the tests of the Client send and receive, are
+// as the OpenAPI documents say. It is a module of its own, because only it needs the validator.
 package openapi_test
 
 import (
@@ -18,6 +18,7 @@ import (
 
 	"github.com/pb33f/libopenapi"
 	validator "github.com/pb33f/libopenapi-validator"
+	"github.com/pb33f/libopenapi-validator/errors"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -44,7 +45,8 @@ func newChecker(t *testing.T, path string) *checker {
 		t.Fatal(err)
 	}
 	closeSchemas(tree["components"].(map[string]any)["schemas"])
-	if text, err = yaml.Marshal(tree); err != nil {
+	text, err = yaml.Marshal(tree)
+	if err != nil {
 		t.Fatal(err)
 	}
 	doc, err := libopenapi.NewDocument(text)
@@ -98,12 +100,27 @@ func (c *checker) check(r *http.Request, status int, header http.Header, body []
 		if e.ValidationType == "path" && status >= 400 {
 			continue
 		}
-		var details []string
-		for _, d := range e.SchemaValidationErrors {
-			details = append(details, d.FieldPath+": "+d.Reason)
-		}
-		c.faults[r.Method+" "+r.URL.Path+": "+e.Message+": "+e.Reason+" "+strings.Join(details, "; ")+"\n"+string(body[:min(len(body), 500)])] = true
+		c.addFault(r, e, body)
 	}
+}
+
+// checkRequest compares one request with its body, which it reads.
+func (c *checker) checkRequest(r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, wrong := c.document.ValidateHttpRequest(r)
+	for _, e := range wrong {
+		c.addFault(r, e, nil)
+	}
+}
+
+func (c *checker) addFault(r *http.Request, e *errors.ValidationError, body []byte) {
+	var details []string
+	for _, d := range e.SchemaValidationErrors {
+		details = append(details, d.FieldPath+": "+d.Reason)
+	}
+	text := r.Method + " " + r.URL.Path + ": " + e.Message + ": " + e.Reason + " " + strings.Join(details, "; ")
+	c.faults[text+"\n"+string(body[:min(len(body), 500)])] = true
 }
 
 // report fails the test for each fault, and for each operation that had no success.
@@ -148,7 +165,8 @@ func proxy(t *testing.T, base string, c *checker, known []string) string {
 	forward := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := r.Clone(r.Context())
 		out.RequestURI = ""
-		out.URL.Scheme, out.URL.Host = "http", strings.TrimPrefix(base, "http://") // Host stays: upload URLs lead here
+		out.URL.Scheme = "http"
+		out.URL.Host = strings.TrimPrefix(base, "http://") // out.Host stays: upload URLs lead here
 		resp, err := http.DefaultTransport.RoundTrip(out)
 		if err != nil {
 			panic(http.ErrAbortHandler)
@@ -183,13 +201,15 @@ func proxy(t *testing.T, base string, c *checker, known []string) string {
 func launch(t *testing.T, args ...string) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
-	program, env := filepath.Join(dir, "minutes-fake"), filepath.Join(dir, "env")
+	program := filepath.Join(dir, "minutes-fake")
+	env := filepath.Join(dir, "env")
 	build := exec.Command("go", "build", "-o", program, "./cmd/minutes-fake")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := exec.CommandContext(t.Context(), program, append([]string{"-addr", "127.0.0.1:0", "-log", "none", "-env-file", env}, args...)...)
+	args = append([]string{"-addr", "127.0.0.1:0", "-log", "none", "-env-file", env}, args...)
+	cmd := exec.CommandContext(t.Context(), program, args...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +258,8 @@ func ask(t *testing.T, base, what string) []byte {
 func TestServiceAPI_MatchesItsDocument(t *testing.T) {
 	t.Parallel()
 	const document = "docs/openapi.yaml"
-	c, known := newChecker(t, document), operations(t, document)
+	c := newChecker(t, document)
+	known := operations(t, document)
 	env := launch(t, "-speed", "1000000000") // so that no check waits for minutes
 	base := proxy(t, env["MINUTES_BASE_URL"], c, known)
 	audio := filepath.Join(t.TempDir(), "audio.wav")
@@ -247,14 +268,23 @@ func TestServiceAPI_MatchesItsDocument(t *testing.T) {
 	}
 	suite := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-run", "TestConformance", "./conformance")
 	suite.Dir = root
-	suite.Env = append(os.Environ(), "MINUTES_CONFORMANCE_BASE_URL="+base, "MINUTES_CONFORMANCE_API_KEY="+env["MINUTES_API_KEY"],
-		"MINUTES_CONFORMANCE_WRITE=1", "MINUTES_CONFORMANCE_AUDIO="+audio)
+	suite.Env = append(os.Environ(),
+		"MINUTES_CONFORMANCE_BASE_URL="+base,
+		"MINUTES_CONFORMANCE_API_KEY="+env["MINUTES_API_KEY"],
+		"MINUTES_CONFORMANCE_WRITE=1",
+		"MINUTES_CONFORMANCE_AUDIO="+audio,
+	)
 	if out, err := suite.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 	for _, what := range []string{ // which cannot be undone, so the checks leave it out
-		`POST /v1/employees {"name":"Grace"}`, `POST /v1/projects {"name":"Apollo"}`, `POST /v1/vocabulary/terms {"term":"Hopper"}`,
-		`PUT /v1/vocabulary {"terms":["Kubernetes"]}`, `POST /v1/employees {}`, `POST /v1/projects {}`, `PUT /v1/vocabulary {}`,
+		`POST /v1/employees {"name":"Grace"}`,
+		`POST /v1/projects {"name":"Apollo"}`,
+		`POST /v1/vocabulary/terms {"term":"Hopper"}`,
+		`PUT /v1/vocabulary {"terms":["Kubernetes"]}`,
+		`POST /v1/employees {}`,
+		`POST /v1/projects {}`,
+		`PUT /v1/vocabulary {}`,
 		"POST /v1/projects " + strings.Repeat(" ", 1<<20) + "{}",
 	} {
 		ask(t, base, what)

@@ -34,7 +34,7 @@ func Jobs() []Job {
 		call := op.InMemory
 		if call == nil {
 			call = func(ctx context.Context, c *minutes.Client, id string) error {
-				_, err := op.Do(ctx, c, id)
+				_, err := op.Invoke(ctx, c, id)
 				return err
 			}
 		}
