@@ -24,9 +24,9 @@ import (
 )
 
 // Client calls the Meeting Minutes Service, and is safe for concurrent use. Create one Client and
-// share it: the rate limit, the pause after a 429 and the polling work per Client, so two Clients
-// do not respect each other's limits. A Client starts goroutines only for calls that are running,
-// so it needs no Close. It is safe to print, because every verb of fmt masks the API key.
+// share it: each has a rate limit, a pause after a 429 and a poller of its own, so two Clients do
+// not respect each other's limits. A Client starts goroutines only for calls that are running, so
+// it needs no Close. It is safe to print, because every verb of fmt masks the API key.
 type Client struct {
 	Meetings   *MeetingsService   // from a recording to the minutes
 	Members    *MembersService    // people of the organisation
@@ -37,8 +37,8 @@ type Client struct {
 }
 
 // New returns a Client for the service at baseURL, which is the address before "/v1" and may have a
-// path. It makes no request, so a wrong key only shows later. Because each request contains the API
-// key, baseURL must use https, except on localhost, 127.0.0.0/8 and ::1, or with
+// path. It makes no request, so a wrong key is only noticed by the first call. Because each request
+// contains the API key, baseURL must use https, except on localhost, 127.0.0.0/8 and ::1, or with
 // [WithInsecureHTTP]. For the same reason, the Client sends the key only to the host of baseURL,
 // and follows no redirect. apiKey must be empty with [WithAPIKeyFunc]. If a parameter or an option
 // cannot be used, New returns a *ParamError that names it. In a test with testing/synctest, call

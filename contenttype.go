@@ -9,18 +9,20 @@ import (
 	"unicode"
 )
 
-// The content type of a recording. What its first bytes tell wins over its name and over a declared type
-// that says nothing, because the service decides by the content type which recordings it processes.
+// The content type of a recording. What its first bytes tell wins over its name and over a declared
+// type that says nothing, because the service decides by the content type which recordings it
+// processes.
 
 func checkContentType(param, contentType string) error {
 	kind, _, err := mime.ParseMediaType(contentType)
-	// In a header, it loses surrounding space, which breaks the signature, and must not have control characters.
+	// In a header, it loses surrounding space, which breaks the signature, and must not have
+	// control characters.
 	unchanged := strings.TrimSpace(contentType) == contentType && !strings.ContainsFunc(contentType, unicode.IsControl)
 	return checkThat(param, err == nil && unchanged && strings.Contains(kind, "/"), "is not a MIME type")
 }
 
-// completeContentType returns declared if it is a type of audio or video, and otherwise what the content
-// tells. Only if the content does not tell, it returns declared.
+// completeContentType returns declared if it is a type of audio or video, and otherwise what the
+// content tells. Only if the content does not tell, it returns declared.
 func completeContentType(declared string, audio io.ReaderAt) (string, error) {
 	const param = "recording.ContentType"
 	if declared == "" {
@@ -37,8 +39,8 @@ func completeContentType(declared string, audio io.ReaderAt) (string, error) {
 	return found, err
 }
 
-// isMedia reports whether a MIME type is that of audio or video. All others say nothing about a recording,
-// such as application/octet-stream, or the types of a form.
+// isMedia reports whether a MIME type is that of audio or video. All others say nothing about a
+// recording, such as application/octet-stream, or the types of a form.
 func isMedia(contentType string) bool {
 	kind, _, _ := strings.Cut(strings.ToLower(contentType), "/")
 	return kind == "audio" || kind == "video"
@@ -60,9 +62,9 @@ func findContentType(param string, audio io.ReaderAt, ext string) (string, error
 	return found, nil
 }
 
-// sniff returns the MIME type that the first bytes show, or "" if they are unknown. ext only decides
-// between types whose files begin with the same bytes. Content that is certainly not a recording, such as a
-// page that was saved as one, is an error.
+// sniff returns the MIME type that the first bytes show, or "" if they are unknown. ext only
+// decides between types whose files begin with the same bytes. Content that is certainly not a
+// recording, such as a page that was saved as one, is an error.
 func sniff(param string, audio io.ReaderAt, ext string) (string, error) {
 	head, err := readHead(audio, 0)
 	if err != nil {

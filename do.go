@@ -18,23 +18,28 @@ import (
 
 // Request is an HTTP request that [Client.Do] makes to an endpoint without a method of its own.
 type Request struct {
-	Method     string      // GET, POST, PUT, PATCH or DELETE
-	Path       string      // escaped (see [url.PathEscape]); follows the base URL: "/v1/meetings/mtg_1/notes"
-	Query      url.Values  // may be nil
-	Header     http.Header // is sent, too, except for Authorization; may be nil
-	Body       any         // is sent as JSON, unless nil; bytes that are JSON already are a json.RawMessage
-	Idempotent bool        // two equal requests have the same effect as one, so retry like a GET
+	Method string // GET, POST, PUT, PATCH or DELETE
+	// Path follows the base URL, as in "/v1/meetings/mtg_1/notes", and must be escaped (see
+	// [url.PathEscape]).
+	Path   string
+	Query  url.Values  // may be nil
+	Header http.Header // additional headers; Authorization is ignored; may be nil
+	// Body is sent as JSON, unless it is nil. If you have JSON already, make it a json.RawMessage.
+	Body any
+	// Idempotent says that two equal requests have the same effect as one, so that the Client
+	// retries the request like a GET.
+	Idempotent bool
 }
 
 // Response holds what the service sent, for fields and headers that this package does not know.
-// [Client.Do] returns it, and [ContextWithResponse] gets it from every other call.
+// [Client.Do] returns it, and [ContextWithResponse] captures that of any other call.
 type Response struct {
 	StatusCode int
 	Header     http.Header // without cookies, the API key and the query of a Location
 	Body       []byte      `json:"-"` // at most 4 MiB, or 8 MiB for minutes and a transcript
 }
 
-// Format prints no body, which may contain an upload URL. Nor do the packages slog and
+// Format leaves out the body, because it may contain an upload URL. So do the packages slog and
 // encoding/json.
 func (r Response) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "minutes.Response(%d, body of %d bytes)", r.StatusCode, len(r.Body))
@@ -47,21 +52,23 @@ func (c *core) response(r *rest.Response) Response {
 
 type responseKey struct{}
 
-// ContextWithResponse returns a context for one call, which sets resp to the last response of the
-// API that it receives, even if it fails. Use resp for one call at a time, because calls do not
-// lock it.
+// ContextWithResponse returns a context that captures the response of a call: when a call made with
+// it returns, *resp is the last response of the API that the call received, even if the call
+// failed. If it received none, *resp is unchanged. Do not use the context for concurrent calls,
+// because all of them would write to resp.
 //
-// WaitAll, ProcessAll and Follow never fill resp, because their requests run concurrently, and
-// neither does any poll, because many waits share it.
+// WaitAll, ProcessAll and Follow never set resp, because their requests run concurrently. Nor does
+// any poll, because many waits share it.
 func ContextWithResponse(ctx context.Context, resp *Response) context.Context {
 	return context.WithValue(ctx, responseKey{}, resp)
 }
 
 type headerKey struct{}
 
-// ContextWithHeader returns a context for calls whose API requests also have h, for example a trace
-// id. It cannot change Authorization, and adds nothing to uploads or to the requests that waits
-// share.
+// ContextWithHeader returns a context that adds the headers h to the API requests of every call
+// made with it, for example a trace id or the header that a gateway wants. A header of h replaces
+// one that the Client or an outer context sets, except Authorization. Uploads and the requests that
+// waits share do not get it.
 func ContextWithHeader(ctx context.Context, h http.Header) context.Context {
 	merged := http.Header{}
 	outer, _ := ctx.Value(headerKey{}).(http.Header)
@@ -75,8 +82,9 @@ func ContextWithHeader(ctx context.Context, h http.Header) context.Context {
 // Do makes a request to an endpoint that this package does not cover, with the same authentication,
 // rate limit and errors as every other call. If out is not nil, Do decodes the response into out,
 // which must be a pointer. An empty 2xx leaves out unchanged. To read fields that a type of this
-// package lacks, embed the type in the struct of out (see the example), or pass
-// [ContextWithResponse] to the method that returns it, and keep that method's checks.
+// package lacks, embed the type in the struct of out (see the example), or use
+// [ContextWithResponse] with the method that returns that type, which also keeps the checks of the
+// method.
 //
 // A GET, or a request with Request.Idempotent, is retried after every failure that [WithMaxRetries]
 // lists. Any other request is retried only after a 429, or if there was no connection, because

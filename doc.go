@@ -14,8 +14,8 @@
 // [MeetingsService.Wait] or [MeetingsService.WaitAll]; [MeetingsService.Follow] finds new meetings
 // by itself, because the service has no webhook.
 //
-// Package minutestest is an in-memory fake of the service, for tests in which an hour's wait takes
-// milliseconds.
+// Package [github.com/meeting-minutes/minutes-go/minutestest] is an in-memory fake of the service,
+// for tests in which an hour's wait takes milliseconds.
 //
 // # Waiting
 //
@@ -32,22 +32,44 @@
 //   - [*WaitError]: a wait ended before the meeting reached the status that you wanted.
 //   - [*ParamError]: a parameter or a recording cannot be used, so the Client did not send it.
 //
-// [Retryable] reports whether the same call may succeed later, [RetryAfter] when, and [KeyRejected]
-// whether other calls will fail as well. Every call can also return the following errors, so the
-// methods do not list them:
+// [Retryable] reports whether the same call may succeed later, [RetryAfter] says when, and
+// [KeyRejected] reports whether other calls will fail as well. Every call can also return the
+// following errors, so the methods do not list them:
 //
 //   - [ErrRateLimited], [ErrInternal], [ErrInsufficientScope], and the codes for which
 //     [KeyRejected] is true.
-//   - An *Error without a Code, if the service sent no response, or no valid one. Without any
-//     response, it wraps the error of the context or of the network.
+//   - An *Error with an empty Code, if there was no response, or one that the API reference does
+//     not describe. In the first case it wraps the network's or the context's error.
 //   - A *ParamError for an unusable id, or a required parameter that is nil.
 //
 // No error, attempt, log or printed value contains the API key or a presigned URL's query.
 //
 // # Operations and scopes
 //
-// Section numbers, such as section 4.2, refer to docs/api.md, which follows the service's API
-// reference, version 1.1.0, and whose section 4 lists all operations and scopes. The word "assumed"
-// marks what the reference does not specify, so a service may differ; [WithRoute] overrides an
-// assumed route.
+// Section numbers refer to [the API reference in our words], which follows version 1.1.0 of the
+// service's own; its [section 4] lists all operations and scopes. The word "assumed" marks what the
+// reference does not specify, so the real service may differ; [WithRoute] overrides an assumed
+// route.
+//
+// # Further reading
+//
+//   - [Uploads]: formats of recordings, recordings from a URL or a browser, broken uploads.
+//   - [Waiting]: many meetings at once, all meetings of an organisation, what ends a wait.
+//   - [Errors]: what the Client retries, its timeouts, and a loop that handles every error.
+//   - [Restarts]: crashes, several instances, key rotation, many tenants.
+//   - [Observability]: logs, metrics and traces.
+//   - [Testing]: a line of code for each of about fifty situations.
+//   - [Troubleshooting]: symptom, cause, and what to do.
+//   - [Examples]: small programs that run unchanged, without an account.
+//
+// [the API reference in our words]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md
+// [section 4]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#4-operations
+// [Uploads]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/uploads.md
+// [Waiting]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/polling.md
+// [Errors]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/errors.md
+// [Restarts]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/restarts.md
+// [Observability]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/observability.md
+// [Testing]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/testing.md
+// [Troubleshooting]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/troubleshooting.md
+// [Examples]: https://github.com/meeting-minutes/minutes-go/tree/main/examples
 package minutes

@@ -16,52 +16,78 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
-// ErrorCode is a machine-readable error code of the service (section 7) or of storage, and an error
-// so that it can be the target of [errors.Is]. The service may add codes, which Error.Code then
-// holds as sent.
+// ErrorCode is a machine-readable error code of the service ([section 7]) or of storage, and an
+// error so that it can be the target of [errors.Is]. The service may add codes, which Error.Code
+// then holds as sent.
+//
+// [section 7]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#7-errors
 type ErrorCode string
 
 // Error returns the code as the service spells it, such as "NOT_FOUND".
 func (c ErrorCode) Error() string { return string(c) }
 
-// The codes of section 7, with the HTTP status of the response.
+// The codes of [section 7], by the HTTP status of the response.
+//
+// [section 7]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#7-errors
 const (
-	ErrInvalidRequest    ErrorCode = "INVALID_REQUEST"     // 400: invalid fields, which Details["fields"] names
-	ErrBadRequest        ErrorCode = "BAD_REQUEST"         // 400: no more specific code applies
-	ErrInvalidEmail      ErrorCode = "INVALID_EMAIL"       // 400: not a valid address
-	ErrInvalidLimit      ErrorCode = "INVALID_LIMIT"       // 400: not a whole number from 1 to 50
-	ErrInvalidCursor     ErrorCode = "INVALID_CURSOR"      // 400: not from an earlier page of the same list
-	ErrInvalidDate       ErrorCode = "INVALID_DATE"        // 400: not a calendar date as YYYY-MM-DD
-	ErrInvalidDateRange  ErrorCode = "INVALID_DATE_RANGE"  // 400: DateFrom is after DateTo
-	ErrInvalidTime       ErrorCode = "INVALID_TIME"        // 400: a time of day that is not HH:MM
-	ErrInvalidExternalID ErrorCode = "INVALID_EXTERNAL_ID" // 400: empty or too long
-	ErrInvalidSharedWith ErrorCode = "INVALID_SHARED_WITH" // 400: no members with an account: Details["invalid"]
+	// Status 400:
 
-	ErrUnauthenticated ErrorCode = "UNAUTHENTICATED" // 401: the key is missing, malformed, unknown, expired or revoked
+	ErrInvalidRequest    ErrorCode = "INVALID_REQUEST"     // Details["fields"] names invalid fields
+	ErrBadRequest        ErrorCode = "BAD_REQUEST"         // no more specific code applies
+	ErrInvalidEmail      ErrorCode = "INVALID_EMAIL"       // not a valid address
+	ErrInvalidLimit      ErrorCode = "INVALID_LIMIT"       // not a whole number from 1 to 50
+	ErrInvalidCursor     ErrorCode = "INVALID_CURSOR"      // not from a page of the same list
+	ErrInvalidDate       ErrorCode = "INVALID_DATE"        // not a calendar date as YYYY-MM-DD
+	ErrInvalidDateRange  ErrorCode = "INVALID_DATE_RANGE"  // DateFrom is after DateTo
+	ErrInvalidTime       ErrorCode = "INVALID_TIME"        // not a time of day as HH:MM
+	ErrInvalidExternalID ErrorCode = "INVALID_EXTERNAL_ID" // empty or too long
+	// ErrInvalidSharedWith: Details["invalid"] lists ids that are not members with an account.
+	ErrInvalidSharedWith ErrorCode = "INVALID_SHARED_WITH"
 
-	ErrIPNotAllowed            ErrorCode = "IP_NOT_ALLOWED"             // 403: address not on the key's allowlist
-	ErrAPIAccessDisabled       ErrorCode = "API_ACCESS_DISABLED"        // 403: no API access, or integration inactive
-	ErrPersonalAPIKeysDisabled ErrorCode = "PERSONAL_API_KEYS_DISABLED" // 403: the organisation disabled personal keys
-	ErrInsufficientScope       ErrorCode = "INSUFFICIENT_SCOPE"         // 403: the key lacks the scope of the operation
-	ErrOrganisationSuspended   ErrorCode = "ORGANISATION_SUSPENDED"     // 403: the organisation is blocked
-	ErrOrganisationExpired     ErrorCode = "ORGANISATION_EXPIRED"       // 403: the organisation's access has expired
-	ErrForbidden               ErrorCode = "FORBIDDEN"                  // 403: the caller may not change the meeting
+	// Status 401: the key is missing, malformed, unknown, expired or revoked.
 
-	// 404: it does not exist, or the caller may not see it, such as another member's private meeting
+	ErrUnauthenticated ErrorCode = "UNAUTHENTICATED"
+
+	// Status 403. After all but ErrInsufficientScope and ErrForbidden, KeyRejected is true.
+
+	// ErrIPNotAllowed: the address is not on the key's allowlist.
+	ErrIPNotAllowed ErrorCode = "IP_NOT_ALLOWED"
+	// ErrAPIAccessDisabled: the organisation has no API access, or the integration is inactive.
+	ErrAPIAccessDisabled ErrorCode = "API_ACCESS_DISABLED"
+	// ErrPersonalAPIKeysDisabled: the organisation has disabled personal keys.
+	ErrPersonalAPIKeysDisabled ErrorCode = "PERSONAL_API_KEYS_DISABLED"
+	// ErrOrganisationSuspended: the organisation is blocked.
+	ErrOrganisationSuspended ErrorCode = "ORGANISATION_SUSPENDED"
+	// ErrOrganisationExpired: the organisation's access has expired.
+	ErrOrganisationExpired ErrorCode = "ORGANISATION_EXPIRED"
+	// ErrInsufficientScope: the key lacks the scope of the operation.
+	ErrInsufficientScope ErrorCode = "INSUFFICIENT_SCOPE"
+	// ErrForbidden: the caller may not change the meeting.
+	ErrForbidden ErrorCode = "FORBIDDEN"
+
+	// Status 404: the object does not exist, or the caller may not see it, such as another member's
+	// private meeting.
+
 	ErrNotFound ErrorCode = "NOT_FOUND"
 
-	ErrEmailTaken          ErrorCode = "EMAIL_TAKEN"           // 409: the member that Details name has the address
-	ErrMemberLimitExceeded ErrorCode = "MEMBER_LIMIT_EXCEEDED" // 409: the organisation can hold no more members
-	ErrExternalIDTaken     ErrorCode = "EXTERNAL_ID_TAKEN"     // 409: another meeting has this external id
-	ErrMinutesNotReady     ErrorCode = "MINUTES_NOT_READY"     // 409: the minutes do not exist yet
-	ErrTranscriptNotReady  ErrorCode = "TRANSCRIPT_NOT_READY"  // 409: the transcript does not exist yet
-	ErrParticipantsLocked  ErrorCode = "PARTICIPANTS_LOCKED"   // 409: the meeting has audio
+	// Status 409:
 
-	ErrInternal ErrorCode = "INTERNAL_ERROR" // 500: a fault on the service's side
+	ErrEmailTaken          ErrorCode = "EMAIL_TAKEN"           // by the member that Details name
+	ErrMemberLimitExceeded ErrorCode = "MEMBER_LIMIT_EXCEEDED" // the organisation is full
+	ErrExternalIDTaken     ErrorCode = "EXTERNAL_ID_TAKEN"     // by another meeting
+	ErrMinutesNotReady     ErrorCode = "MINUTES_NOT_READY"     // they do not exist yet
+	ErrTranscriptNotReady  ErrorCode = "TRANSCRIPT_NOT_READY"  // it does not exist yet
+	ErrParticipantsLocked  ErrorCode = "PARTICIPANTS_LOCKED"   // the meeting has audio
+
+	// Status 500: a fault on the service's side.
+
+	ErrInternal ErrorCode = "INTERNAL_ERROR"
 )
 
-// Scope is a permission of an API key (section 5). The service may add scopes. An operation without
-// its scope fails with [ErrInsufficientScope].
+// Scope is a permission of an API key ([section 5]). The service may add scopes. An operation
+// without its scope fails with [ErrInsufficientScope].
+//
+// [section 5]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#5-keys-and-scopes
 type Scope string
 
 // The scopes that operations need.
@@ -74,22 +100,26 @@ const (
 	ScopeMinutesRead    Scope = "minutes:read"
 )
 
-// ErrRateLimited matches every 429, even one with another code, and a request that the Client did
-// not send because of one. This package defines it, because a 429 comes from the service's edge,
-// which sends no code.
+// ErrRateLimited matches every 429 of the API, even one with another code, and a request that the
+// Client did not send because of one. This package defines it, because a 429 comes from the
+// service's edge, which sends no code. It does not match a 429 from storage.
 const ErrRateLimited ErrorCode = "RATE_LIMITED"
 
-// Error is the error of a failed API call, and [errors.As] finds it. Compare its code with
-// [errors.Is], as in errors.Is(err, minutes.ErrNotFound), and not its Message, which is for people.
+// Error says why an API call failed. Every failed call returns one, which [errors.As] finds.
+// Compare its code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound), and not its
+// Message, which is for people.
 //
-// The fields describe the last response, whichever attempt received it. But if a later attempt was
-// sent and got no response, a 4xx does not count, because it would say that nothing was done.
+// The fields describe the last response, whichever attempt received it. There is one exception: a
+// 4xx says that nothing was done, so it is dropped if a later attempt may have been carried out.
+// StatusCode is then 0.
 type Error struct {
-	StatusCode int // of the last response; 0 if there was none, or if FindByExternalID found no meeting
+	// StatusCode is that of the last response, or 0 if there was none. It is also 0 if
+	// FindByExternalID found no meeting.
+	StatusCode int
 	// Code is the service's code (section 7), as sent, or ErrRateLimited. It is empty if the
 	// response did not come from the service.
 	Code      ErrorCode
-	Message   string // for people; if the response does not match the API reference, it says why
+	Message   string // for people; says why a response does not match the API reference
 	RequestID string // for support requests
 	// Details says more about the error, for debugging and not for decisions. Error leaves it out,
 	// because it may contain the names of people. It may be nil.
@@ -100,8 +130,8 @@ type Error struct {
 	Operation    Operation // the operation that was called
 	Method, Path string    // of the request; Path has no query
 	Scope        Scope     // after ErrInsufficientScope, the scope that the operation needs
-	// Err is why the last attempt got no whole response, or why the Client did not retry: an error
-	// of the network or of the context. It is nil if the last response ended the call.
+	// Err is why the last attempt got no whole response, or why the Client did not retry: a network
+	// or context error, or that of WithAPIKeyFunc. It is nil if the last response ended the call.
 	Err error
 
 	foreign2xx bool // the response is a 2xx with a page that another server sent
@@ -189,9 +219,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // GoString keeps secrets in Err, such as a transport's request, out of %#v.
 func (e *Error) GoString() string { return "&minutes.Error{" + e.Error() + "}" }
 
-// ParamError reports a parameter that the Client cannot send, such as a nil pointer, an empty id or
-// a recording that is too large, and comes before any request. The service validates all other
-// values, so an overlong title results in an *Error with ErrInvalidRequest.
+// ParamError reports, before any request, a parameter that the Client cannot send, such as a nil
+// pointer, an empty id or a recording that is too large. The service validates all other values, so
+// an overlong title results in an *Error with ErrInvalidRequest.
 type ParamError struct {
 	Param  string // the name of the parameter in the Go signature, or of the field
 	Reason string // describes the problem without the value
@@ -203,7 +233,8 @@ type ParamError struct {
 var (
 	ErrRecordingEmpty = errors.New("the recording is empty") // it has no bytes
 	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
-	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, and the service rejects most over one gigabyte")
+	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, " +
+		"and the service rejects most over one gigabyte")
 	// ErrRecordingFormat: neither you nor the recording says which format it has.
 	ErrRecordingFormat = errors.New("the recording is in no known audio or video format; " +
 		"if it is one, pass its content type to FromReader or FromReaderAt")
@@ -216,8 +247,10 @@ func (e *ParamError) Error() string { return "minutes: " + e.Param + ": " + e.Re
 // ErrRecordingFormat.
 func (e *ParamError) Unwrap() error { return e.Err }
 
-// MeetingFailedError reports that a meeting reached one of the four failure statuses (section 3),
+// MeetingFailedError reports that a meeting reached one of the four failure statuses ([section 3]),
 // which are final. Its text says how to try again.
+//
+// [section 3]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#3-statuses
 type MeetingFailedError struct {
 	MeetingID string
 	Status    Status   // the failure status
@@ -274,12 +307,14 @@ func (e *WaitError) Error() string {
 // context.DeadlineExceeded.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// StorageError reports that the upload of a recording failed (section 4.2), with the fields of the
-// last response from storage.
+// StorageError reports that the upload of a recording failed ([section 4.2]), with the fields of
+// the last response from storage.
+//
+// [section 4.2]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#42-meetings
 type StorageError struct {
 	StatusCode int // HTTP status; 0 if there was no response
-	// Code is that of storage, such as "SignatureDoesNotMatch". It is empty if the response was not
-	// an XML error.
+	// Code is storage's, such as "SignatureDoesNotMatch". It is empty if the response was not an
+	// XML error.
 	Code      ErrorCode
 	Message   string // storage's, or a description of an unexpected response; for people
 	RequestID string // storage's, not the service's
@@ -288,8 +323,8 @@ type StorageError struct {
 	RetryAfter time.Duration
 	MeetingID  string // of the upload
 	Host       string // of storage
-	// Err is what ended the upload, apart from the last response of storage: an error of the
-	// network, of the context, or of the API. It is nil if that response alone ended the upload.
+	// Err is what ended the upload, apart from storage's last response: a network, context or API
+	// error. It is nil if that response alone ended the upload.
 	Err error
 }
 
@@ -342,7 +377,7 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 // A lost connection includes a timeout and a response that broke off. After ten minutes means: if
 // there was no good response meanwhile.
 
-// Retryable reports whether the same call may succeed later, although you change nothing. It
+// Retryable reports whether the same call may succeed later, without any change on your side. It
 // returns true for each of these errors, even if err wraps it:
 //
 //   - a 429, a 408 or a 5xx from the service;
@@ -350,18 +385,20 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //   - an API request that got no response, or a page with a 2xx that another server sent, such as a
 //     proxy;
 //   - a *StorageError that may not recur, such as a 503 or an expired upload URL;
-//   - minutes or a transcript that are not ready (section 3);
+//   - minutes or a transcript that are not ready ([section 3]);
 //   - a file that changed during its upload, because the next upload takes the whole file;
 //   - [ErrNoAudio], because the recording may still arrive, or be uploaded by Resume;
 //   - the context's deadline, because the next call may have a later one.
 //
 // Retryable returns false for everything else, such as a meeting that failed, an unusable
 // recording, a rejected key, or a 2xx that does not match the API reference, because the service
-// has carried out the request; and also for a canceled context and a TLS failure. Of all this, the
-// API reference mentions only the 429, the 500 and what is not ready; the rest is assumed.
+// has carried out the request; and also for a canceled context and a TLS failure. The API reference
+// documents only the 429, the 500 and the codes for what is not ready; everything else is assumed.
 //
-// A call without a response may have taken effect, so the next one could take effect again. Safe to
-// repeat are reads, Resume, and, with an ExternalID, Create and Process.
+// A call without a response may have taken effect, so repeating it may do the same thing twice.
+// Reads, Resume and, with an ExternalID, Create and Process are safe to repeat.
+//
+// [section 3]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#3-statuses
 func Retryable(err error) bool {
 	if errors.Is(err, context.Canceled) || KeyRejected(err) {
 		return false
@@ -385,7 +422,7 @@ func Retryable(err error) bool {
 }
 
 // RetryAfter returns how long the service or storage asked to wait before you repeat a call. If
-// nobody asked to wait, ok is false.
+// neither said so, ok is false.
 func RetryAfter(err error) (d time.Duration, ok bool) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		d = e.RetryAfter
@@ -404,8 +441,10 @@ var keyCodes = []error{
 
 // KeyRejected reports whether the service rejected the API key, or the organisation as a whole, so
 // that other calls with this key will fail as well until someone fixes that. It is true for a 401,
-// and for each code of a 403 in section 7 except ErrInsufficientScope and ErrForbidden, after which
+// and for every 403 code of [section 7] except ErrInsufficientScope and ErrForbidden, after which
 // other operations or meetings still work. An unknown code does not count.
+//
+// [section 7]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#7-errors
 func KeyRejected(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.StatusCode == http.StatusUnauthorized || isAny(err, keyCodes...)

@@ -19,37 +19,28 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// MeetingsService has the operations on meetings (section 4.2), and methods that combine several of
-// them, such as Process, which leads from a recording to its minutes.
+// MeetingsService has the operations on meetings ([section 4.2]), and methods that combine several
+// of them, such as Process, which leads from a recording to its minutes.
+//
+// [section 4.2]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#42-meetings
 type MeetingsService struct{ service }
 
-// The operations of [MeetingsService].
-const (
-	OpMeetingsList            Operation = "meetings.list"
-	OpMeetingsCreate          Operation = "meetings.create"
-	OpMeetingsGet             Operation = "meetings.get"
-	OpMeetingsUpdate          Operation = "meetings.update"
-	OpMeetingsDelete          Operation = "meetings.delete"
-	OpMeetingsSetParticipants Operation = "meetings.set_participants"
-	OpMeetingsUploadURL       Operation = "meetings.upload_url"
-	OpMeetingsMinutes         Operation = "meetings.minutes"
-	OpMeetingsTranscript      Operation = "meetings.transcript" // assumed: GET /v1/meetings/{meeting_id}/transcript
-)
-
-// Meeting is what the service says about a meeting (section 2.1). If it leaves a field out, or
-// sends null or "", the field is zero. Date and Time have no time zone.
+// Meeting is a meeting as the service returns it ([section 2.1]). A field that the response omits,
+// or sends as null or "", is zero. Date and Time have no time zone.
+//
+// [section 2.1]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#21-meeting
 type Meeting struct {
 	ID              string     `json:"id"` // begins with mtg_
 	Title           string     `json:"title"`
 	Date            string     `json:"date"`                       // YYYY-MM-DD
 	Time            string     `json:"time,omitempty"`             // HH:MM, for display only
-	Status          Status     `json:"status"`                     // one of the ten known, or one that is newer
-	Visibility      Visibility `json:"visibility"`                 // who inside the organisation can see the meeting
-	TemplateID      string     `json:"template_id"`                // the template that shapes the minutes
+	Status          Status     `json:"status"`                     // maybe newer than this version
+	Visibility      Visibility `json:"visibility"`                 // who can see the meeting
+	TemplateID      string     `json:"template_id"`                // shapes the minutes
 	ParticipantIDs  []string   `json:"participant_ids,omitempty"`  // member ids
 	ProjectID       string     `json:"project_id,omitempty"`       // empty: in no project
 	ExternalID      string     `json:"external_id,omitempty"`      // the caller's own reference
-	DurationSeconds int        `json:"duration_seconds,omitempty"` // of the recording; 0 until it is processed
+	DurationSeconds int        `json:"duration_seconds,omitempty"` // 0 until it is processed
 	CreatedAt       UnixTime   `json:"created_at"`
 	UpdatedAt       UnixTime   `json:"updated_at"` // time of the last change
 }
@@ -66,8 +57,10 @@ func (m *Meeting) missing(r received) string {
 // Duration returns DurationSeconds, which is 0 until the service has processed the recording.
 func (m *Meeting) Duration() time.Duration { return time.Duration(m.DurationSeconds) * time.Second }
 
-// Status says how far the service has come with a meeting (section 3). The service may add
+// Status says how far the service has come with a meeting ([section 3]). The service may add
 // statuses, so an unknown one neither ends a wait nor is final.
+//
+// [section 3]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#3-statuses
 type Status string
 
 // The statuses of a meeting for which all goes well, in order.
@@ -85,7 +78,7 @@ const (
 	StatusTranscriptionFailed Status = "transcription_failed" // create a new meeting to try again
 	StatusMinutesFailed       Status = "minutes_failed"       // no minutes, only the transcript
 	StatusTranscribeBlocked   Status = "transcribe_blocked"   // too little quota when the audio arrived
-	StatusAudioRejected       Status = "audio_rejected"       // usually because of the size of the recording
+	StatusAudioRejected       Status = "audio_rejected"       // usually the recording is too large
 )
 
 // Failed reports whether s is one of the four failure statuses, which are final.
@@ -100,7 +93,9 @@ var happyPath = []Status{StatusCreated, StatusAudioUploaded, StatusTranscribing,
 // rank returns the position of s in happyPath, from 1, or 0 if s is not in it.
 func (s Status) rank() int { return slices.Index(happyPath, s) + 1 }
 
-// Visibility says who inside the organisation can see a meeting (section 2.1).
+// Visibility says who inside the organisation can see a meeting ([section 2.1]).
+//
+// [section 2.1]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#21-meeting
 type Visibility string
 
 // The visibilities that the API reference names.
@@ -110,7 +105,10 @@ const (
 	VisibilityShared       Visibility = "shared"       // its creator and the members in SharedWith
 )
 
-// UnixTime is an instant in whole seconds since 1970 (section 2), as the service sends it in JSON.
+// UnixTime is an instant in whole seconds since 1970 ([section 2]), as the service sends it in
+// JSON.
+//
+// [section 2]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#2-resources
 type UnixTime int64
 
 // Time returns the instant in UTC, or the zero Time for 0, so that IsZero reports a missing time.
@@ -135,16 +133,21 @@ func DateOf(t time.Time) string { return t.Format(time.DateOnly) }
 // TimeOfDay returns t's time of day in t's own time zone as HH:MM, for MeetingCreateParams.Time.
 func TimeOfDay(t time.Time) string { return t.Format("15:04") }
 
-// MeetingPage is one page of a list, newest first (section 2.2). It may have fewer meetings than
+// MeetingPage is one page of a list, newest first ([section 2.2]). It may have fewer meetings than
 // MeetingListParams.Limit, even none, so only an empty NextCursor marks the last page.
+//
+// [section 2.2]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 type MeetingPage struct {
-	Meetings   []*Meeting `json:"meetings"`
-	NextCursor string     `json:"next_cursor,omitempty"` // for MeetingListParams.Cursor; empty on the last page
+	Meetings []*Meeting `json:"meetings"`
+	// NextCursor is for MeetingListParams.Cursor. It is empty on the last page.
+	NextCursor string `json:"next_cursor,omitempty"`
 }
 
 func (p *MeetingPage) missing(r received) string { return missingList("meetings", p.Meetings, r) }
 
-// Minutes are the text that the service writes about a meeting (section 2.6).
+// Minutes are the text that the service writes about a meeting ([section 2.6]).
+//
+// [section 2.6]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 type Minutes struct {
 	Format     Format `json:"format"`      // format of Content
 	TemplateID string `json:"template_id"` // the template that shaped the minutes
@@ -155,7 +158,9 @@ func (m *Minutes) missing(r received) string {
 	return cmp.Or(lacks("format", m.Format == ""), lacks("content", m.Content == "" && !r.has("content", false)))
 }
 
-// Format selects how minutes are written (section 2.6).
+// Format selects how minutes are written ([section 2.6]).
+//
+// [section 2.6]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 type Format string
 
 // The formats that the API reference names.
@@ -164,7 +169,9 @@ const (
 	FormatMarkdown Format = "markdown"
 )
 
-// Transcript is what the participants said (section 2.7).
+// Transcript is what the participants said ([section 2.7]).
+//
+// [section 2.7]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 type Transcript struct {
 	Text string `json:"transcript"` // plain text with a label, such as spk_0, before each turn
 }
@@ -184,7 +191,9 @@ var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(
 
 // Turns splits the transcript into turns, in order. A label, spk_<n>, begins a turn if it begins a
 // line, or if a colon follows it. The label may be in brackets or between stars. All of this is
-// assumed, because section 2.7 only shows the labels.
+// assumed, because [section 2.7] only shows the labels.
+//
+// [section 2.7]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 func (t *Transcript) Turns() iter.Seq[Turn] {
 	transcript := t.Text
 	return func(yield func(Turn) bool) {
@@ -205,9 +214,11 @@ func (t *Transcript) Turns() iter.Seq[Turn] {
 	}
 }
 
-// UploadTarget is where and how to upload a recording if you do not call Upload (section 2.8).
+// UploadTarget is where and how to upload a recording if you do not call Upload ([section 2.8]).
+//
+// [section 2.8]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 type UploadTarget struct {
-	UploadURL PresignedURL `json:"upload_url"` // a secret; printed without the query, and not written as JSON
+	UploadURL PresignedURL `json:"upload_url"` // a secret: see PresignedURL
 	ExpiresIn int          `json:"expires_in"` // validity in seconds
 	Method    string       `json:"method"`     // always PUT
 }
@@ -275,7 +286,7 @@ type MeetingCreateParams struct {
 	// can name the speakers. Set them before the upload, because they cannot change after it.
 	ParticipantIDs []string   `json:"participant_ids,omitempty"`
 	ProjectID      string     `json:"project_id,omitempty"`  // empty: in no project
-	SharedWith     []string   `json:"shared_with,omitempty"` // member ids; only used with VisibilityShared
+	SharedWith     []string   `json:"shared_with,omitempty"` // member ids, for VisibilityShared
 	TemplateID     string     `json:"template_id,omitempty"` // empty: the organisation's default
 	Visibility     Visibility `json:"visibility,omitempty"`  // empty: the key's default
 }
@@ -292,11 +303,14 @@ type MeetingUpdateParams struct {
 // MeetingListParams selects the meetings of a list; the zero value selects all. Assumed: the list
 // is ordered by CreatedAt, and not by Date.
 type MeetingListParams struct {
-	Limit      int    `url:"limit,omitempty"`       // meetings per page, 1 to 50; 0 means 25 for List and 50 for All
-	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the previous page
-	ExternalID string `url:"external_id,omitempty"` // selects one meeting; not together with Cursor, DateFrom or DateTo
-	DateFrom   string `url:"date_from,omitempty"`   // YYYY-MM-DD, inclusive
-	DateTo     string `url:"date_to,omitempty"`     // YYYY-MM-DD, inclusive
+	// Limit is the number of meetings per page, 1 to 50. 0 means 25 for List and 50 for All.
+	Limit int `url:"limit,omitempty"`
+	// Cursor is MeetingPage.NextCursor of the previous page.
+	Cursor string `url:"cursor,omitempty"`
+	// ExternalID selects one meeting. It excludes Cursor, DateFrom and DateTo.
+	ExternalID string `url:"external_id,omitempty"`
+	DateFrom   string `url:"date_from,omitempty"` // YYYY-MM-DD, inclusive
+	DateTo     string `url:"date_to,omitempty"`   // YYYY-MM-DD, inclusive
 }
 
 // Create creates a meeting, and needs the scope meetings:write. If a meeting with the same
@@ -421,11 +435,13 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 // Update changes title, date, start time or project in any status of the meeting, and needs the
 // scope meetings:write. If params is nil, Update changes nothing.
 //
-// A change of title, date or project can cost a credit once the minutes are ready (section 8). A
+// A change of title, date or project can cost a credit once the minutes are ready ([section 8]). A
 // retry could cost another one, so the Client does not retry an Update that may have taken effect.
 //
 // Errors: [ErrInvalidRequest], [ErrBadRequest], [ErrInvalidDate], [ErrInvalidTime], [ErrForbidden],
 // [ErrNotFound] (no such meeting; assumed: also no such project).
+//
+// [section 8]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#8-limits-and-costs
 func (s *MeetingsService) Update(ctx context.Context, id string, params *MeetingUpdateParams) (*Meeting, error) {
 	params = cmp.Or(params, new(MeetingUpdateParams))
 	m, _, err := s.core.callMeeting(ctx, OpMeetingsUpdate, rest.Request{ID: id, Body: params})

@@ -7,16 +7,14 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// MembersService reads and adds members of the organisation (section 4.1).
+// MembersService reads and adds members of the organisation ([section 4.1]).
+//
+// [section 4.1]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#41-members
 type MembersService struct{ service }
 
-// The operations of [MembersService].
-const (
-	OpMembersList   Operation = "members.list"
-	OpMembersCreate Operation = "members.create"
-)
-
-// Member is a person in the organisation (section 2.3), who can take part in a meeting or see it.
+// Member is a person in the organisation ([section 2.3]), who can take part in a meeting or see it.
+//
+// [section 2.3]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 type Member struct {
 	ID     string       `json:"id"` // begins with emp_; for ParticipantIDs and SharedWith
 	Name   string       `json:"name"`
@@ -24,15 +22,17 @@ type Member struct {
 	Status MemberStatus `json:"status"`         // whether the member can sign in
 }
 
-// MemberStatus says whether a member can sign in (section 2.3). A meeting can only be shared with
+// MemberStatus says whether a member can sign in ([section 2.3]). A meeting can only be shared with
 // members that are active or invited. The service may add statuses.
+//
+// [section 2.3]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 type MemberStatus string
 
 // The statuses of members that the API reference names.
 const (
 	MemberStatusActive      MemberStatus = "active"      // can sign in
 	MemberStatusInvited     MemberStatus = "invited"     // has an invitation to sign in
-	MemberStatusNoAccount   MemberStatus = "no_account"  // has no account, like every member that Create adds
+	MemberStatusNoAccount   MemberStatus = "no_account"  // has no account, as after Create
 	MemberStatusDeactivated MemberStatus = "deactivated" // can no longer sign in
 )
 
@@ -41,7 +41,7 @@ type MemberCreateParams struct {
 	Name        string `json:"name"`                  // 1 to 80 characters
 	Email       string `json:"email,omitempty"`       // unique within the organisation
 	Role        string `json:"role,omitempty"`        // at most 80 characters
-	Description string `json:"description,omitempty"` // helps to attribute speakers; at most 300 characters
+	Description string `json:"description,omitempty"` // of the work; at most 300 characters
 }
 
 type memberList struct {

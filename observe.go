@@ -8,30 +8,57 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// Operation names the operation of an [Error] or [Attempt]; [WithRoute] can give another route to
-// one that is marked as assumed. Each constant is named after its method: OpMeetingsGet is
-// [MeetingsService.Get].
+// Operation identifies an API operation in errors, in attempts, in [WithRoute] and in package
+// minutestest. Each constant is named after its method: OpMeetingsGet is [MeetingsService.Get].
 type Operation string
 
-// Other operations than those of the API.
+// The operations, in the order of [section 4], which has their requests and scopes. WithRoute
+// overrides the assumed routes.
+//
+// [section 4]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#4-operations
 const (
+	OpMembersList   Operation = "members.list"
+	OpMembersCreate Operation = "members.create"
+
+	OpMeetingsList            Operation = "meetings.list"
+	OpMeetingsCreate          Operation = "meetings.create"
+	OpMeetingsGet             Operation = "meetings.get"
+	OpMeetingsUpdate          Operation = "meetings.update"
+	OpMeetingsDelete          Operation = "meetings.delete"
+	OpMeetingsSetParticipants Operation = "meetings.set_participants"
+	OpMeetingsUploadURL       Operation = "meetings.upload_url"
+	OpMeetingsMinutes         Operation = "meetings.minutes"
+
+	// The routes of the following operations are assumed.
+
+	OpMeetingsTranscript Operation = "meetings.transcript" // GET /v1/meetings/{meeting_id}/transcript
+	OpProjectsList       Operation = "projects.list"       // GET /v1/projects
+	OpProjectsCreate     Operation = "projects.create"     // POST /v1/projects
+	OpTemplatesList      Operation = "templates.list"      // GET /v1/templates
+	OpUsageGet           Operation = "usage.get"           // GET /v1/usage
+	OpVocabularyGet      Operation = "vocabulary.get"      // GET /v1/vocabulary
+	OpVocabularyReplace  Operation = "vocabulary.replace"  // PUT /v1/vocabulary
+	OpVocabularyAdd      Operation = "vocabulary.add"      // POST /v1/vocabulary/terms
+
+	// The following are not operations of the API.
+
 	OpUpload Operation = "storage.put" // the PUT of a recording to storage
 	OpDo     Operation = "do"          // a request of Client.Do
 )
 
-// AttemptInfo says what an attempt is for, so that your own transport, which gets it from
-// [AttemptFromContext], can label its metrics and traces.
+// AttemptInfo says what an attempt is for. Your own transport gets it from [AttemptFromContext],
+// and can label metrics and traces with it.
 type AttemptInfo struct {
 	Operation Operation // OpUpload for the PUT to storage
 	MeetingID string    // empty if the path has no meeting
-	Number    int       // number of the attempt in its call, from 1; a new upload URL does not restart it
+	Number    int       // counts the attempts of the call from 1, and goes on after a new upload URL
 	// Shared reports that the poller makes the request for all waits, so its context is not that of
 	// a call.
 	Shared bool
 }
 
-// Attempt describes one finished attempt, of an API call, of a request for waits, or of an upload.
-// It contains no secret, so an observer can log it.
+// Attempt describes one finished attempt at an API call, at a request that waits share, or at an
+// upload. It contains no secret, so an observer can log it.
 type Attempt struct {
 	AttemptInfo
 	Method string // of the request
@@ -48,8 +75,12 @@ type Attempt struct {
 	// WillRetry reports that the Client plans another attempt, after at most RetryIn. For an
 	// upload, the Client may poll the meeting first, and find that the audio has arrived.
 	WillRetry bool
-	RetryIn   time.Duration // the longest wait before the next attempt, unless others go first; 0 without a retry
-	Pause     time.Duration // of all API requests, if this attempt's 429 started or extended the pause; else 0
+	// RetryIn is the longest wait before the next attempt, or longer if other requests are queued.
+	// It is 0 without a retry.
+	RetryIn time.Duration
+	// Pause is for how long all API requests pause, if this attempt got a 429 that started or
+	// extended the pause. Otherwise it is 0.
+	Pause time.Duration
 }
 
 // AttemptFromContext tells your own transport what an attempt is for, from the context of its
@@ -67,7 +98,7 @@ func infoOf(a *rest.Attempt) AttemptInfo {
 	return AttemptInfo{Operation: Operation(r.Operation), MeetingID: r.ID, Number: a.Number, Shared: r.Background}
 }
 
-// observeRequest reports an attempt of an API call.
+// observeRequest reports an attempt at an API call.
 func (c *core) observeRequest(ctx context.Context, a rest.Attempt) {
 	e := Attempt{
 		AttemptInfo: infoOf(&a),

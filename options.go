@@ -18,7 +18,7 @@ import (
 
 const version = "0.1.0" // of this package
 
-// Option changes a setting of a new Client. The functions that begin with With return Options.
+// Option configures a new Client; see the functions that begin with With.
 type Option struct{ apply func(*settings) error }
 
 // settings are what the options of a Client change.
@@ -107,11 +107,11 @@ func WithInsecureHTTP() Option {
 	return option("WithInsecureHTTP", true, "", func(s *settings) { s.insecureHTTP = true })
 }
 
-// WithHTTPClient makes API calls with hc's transport, and uploads too, unless you add
+// WithHTTPClient uses hc's transport for API calls, and for uploads unless you add
 // [WithStorageHTTPClient]. The Client never changes hc, and ignores hc.Jar and hc.CheckRedirect.
 //
-//   - hc.Timeout limits one attempt of an API call, but no upload. If it is 0, an attempt may take
-//     30 seconds.
+//   - hc.Timeout limits one attempt at an API call, but not uploads. If it is 0, an attempt may
+//     take 30 seconds.
 //   - If hc.Transport is an [http.Transport], for example with your own proxy or certificate
 //     authority, the Client uses clones of it: with HTTP/2 pings for API calls, because without
 //     them it would go on using a dead connection, and with HTTP/1.1 for uploads, because they are
@@ -125,8 +125,8 @@ func WithInsecureHTTP() Option {
 //     know what such a transport has sent, so a request that is not safe to repeat could be carried
 //     out twice, and a recording could be buffered in memory.
 //
-// Without this option, the Client uses the system's certificates and the proxies of the
-// environment, as [http.ProxyFromEnvironment] finds them.
+// Without this option, the Client uses the system's certificates and the proxy settings of the
+// environment (see [http.ProxyFromEnvironment]).
 func WithHTTPClient(hc *http.Client) Option {
 	ok := hc != nil && hc.Timeout >= 0
 	return option("WithHTTPClient", ok, "must not be nil or have a negative Timeout", func(s *settings) {
@@ -135,9 +135,9 @@ func WithHTTPClient(hc *http.Client) Option {
 	})
 }
 
-// WithStorageHTTPClient makes uploads, and only uploads, with hc's transport, used as in
-// [WithHTTPClient], or with the default transport if hc.Transport is nil. The Client also ignores
-// hc.Timeout.
+// WithStorageHTTPClient uses hc's transport for uploads, in the same way as [WithHTTPClient] does,
+// and leaves API calls alone. If hc.Transport is nil, uploads use the default transport. hc.Timeout
+// is ignored.
 func WithStorageHTTPClient(hc *http.Client) Option {
 	return option("WithStorageHTTPClient", hc != nil, "must not be nil",
 		func(s *settings) { s.storageTransport = rest.StorageTransport(hc.Transport) })
@@ -155,7 +155,7 @@ func WithObserver(observe func(context.Context, Attempt)) Option {
 
 // WithLogger logs to l, without secrets:
 //
-//   - at debug level, each attempt of each request;
+//   - at debug level, each attempt at a request;
 //   - at info level, each time a 429 makes the Client pause all API requests;
 //   - at warn level, when polling begins to fail, with the error, and once when it works again.
 func WithLogger(l *slog.Logger) Option {
@@ -202,7 +202,7 @@ func WithUploadConcurrency(n int) Option {
 	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(s *settings) { s.uploadConcurrency = n })
 }
 
-// UploadTimeouts limits one attempt of an upload. A zero field selects the default.
+// UploadTimeouts limits one attempt at an upload. A zero field selects the default.
 type UploadTimeouts struct {
 	// Stall is how long the attempt may make no progress while it connects, sends the recording or
 	// reads it. The default is a minute.
@@ -212,9 +212,9 @@ type UploadTimeouts struct {
 	Response time.Duration
 }
 
-// WithUploadTimeouts sets when the Client gives up an attempt of an upload, so that nothing that
-// hangs keeps an upload slot for ever. If your transport limits its connections, keep
-// [WithUploadConcurrency] within that limit, because Stall includes the wait for a connection.
+// WithUploadTimeouts limits one attempt at an upload, so that a connection that hangs does not hold
+// its upload slot for ever. If your transport limits its connections, keep [WithUploadConcurrency]
+// within that limit, because Stall includes the wait for a connection.
 func WithUploadTimeouts(t UploadTimeouts) Option {
 	return option("WithUploadTimeouts", t.Stall >= 0 && t.Response >= 0, "must not be negative", func(s *settings) {
 		s.uploadTimeouts.Stall = cmp.Or(t.Stall, s.uploadTimeouts.Stall)

@@ -7,16 +7,14 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// ProjectsService reads and creates projects, which group meetings (section 4.3).
+// ProjectsService reads and creates projects, which group meetings ([section 4]).
+//
+// [section 4]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#4-operations
 type ProjectsService struct{ service }
 
-// The operations of [ProjectsService].
-const (
-	OpProjectsList   Operation = "projects.list"   // assumed: GET /v1/projects
-	OpProjectsCreate Operation = "projects.create" // assumed: POST /v1/projects
-)
-
-// Project is a group of meetings that belong together (section 2.4).
+// Project is a group of meetings that belong together ([section 2.4]).
+//
+// [section 2.4]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 type Project struct {
 	ID   string `json:"id"` // for MeetingCreateParams.ProjectID
 	Name string `json:"name"`

@@ -18,29 +18,35 @@ import (
 )
 
 // MaxRecordingSize is the largest recording that this package uploads, in bytes (1 GiB). It is this
-// package's own limit; the service rejects most recordings over 10^9 bytes, one gigabyte (section 8).
+// package's own limit; the service rejects most recordings over 10^9 bytes, one gigabyte
+// ([section 8]).
+//
+// [section 8]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#8-limits-and-costs
 const MaxRecordingSize = 1 << 30
 
-// Source opens a recording for one upload. Use [FromFile], [FromReader] or [FromReaderAt], or write your
-// own Source, for example to read from a database or a URL (see docs/uploads.md). The Client calls it with
-// the context of the upload, and each successful call must return a new Recording, because the Client
-// closes the Recording at the end. An error of closing no longer matters then, so it is only logged.
+// Source opens a recording for one upload. Use [FromFile], [FromReader] or [FromReaderAt], or write
+// your own Source, for example to read from a database or a URL (see [docs/uploads.md]). The Client
+// calls it with the context of the upload, and each successful call must return a new Recording,
+// because the Client closes the Recording at the end. By then the upload is over, so an error from
+// Close is only logged.
 //
-// A Source that blocks keeps its upload slot until ctx is done. The Client calls a Source on a goroutine of
-// its own, so a panic in it ends the program.
+// A Source that blocks keeps its upload slot until ctx is done. The Client calls a Source on a
+// goroutine of its own, so a panic in it ends the program.
+//
+// [docs/uploads.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/uploads.md
 type Source func(ctx context.Context) (Recording, error)
 
 // Recording is what a [Source] opens: audio that the Client can read again for each attempt.
 type Recording struct {
-	// Audio is what to upload. Each attempt reads it from offset 0. If Audio has the method Stat, as an
-	// *os.File has, Size must be the size of the file, and an upload during which the file changes fails
-	// without storing it. For a part of a file, use an [io.SectionReader].
+	// Audio is what to upload. Each attempt reads it from offset 0. If Audio has the method Stat,
+	// as an *os.File has, Size must be the size of the file, and an upload during which the file
+	// changes fails without storing it. For a part of a file, use an [io.SectionReader].
 	Audio io.ReaderAt
 	// Size is the length in bytes, from 1 to MaxRecordingSize.
 	Size int64
-	// ContentType is a MIME type, such as "audio/mpeg". If it is empty, or neither audio/* nor video/*, as
-	// application/octet-stream, the Client finds the type from the content, and uses ContentType only if
-	// the content does not tell.
+	// ContentType is a MIME type, such as "audio/mpeg". If it is empty, or neither audio/* nor
+	// video/*, as application/octet-stream, the Client finds the type from the content, and uses
+	// ContentType only if the content does not tell.
 	ContentType string
 }
 
@@ -62,8 +68,9 @@ func checkSize(param string, size int64) error {
 	return nil
 }
 
-// openRecording opens the recording of source, checks it and completes its content type. If source blocks
-// although ctx is done, openRecording returns, and the recording is closed if source opens it later.
+// openRecording opens the recording of source, checks it and completes its content type. If source
+// blocks although ctx is done, openRecording returns, and the recording is closed if source opens
+// it later.
 func openRecording(ctx context.Context, source Source) (Recording, error) {
 	return storage.Run(ctx, func() (Recording, error) {
 		rec, err := source(ctx)
@@ -81,13 +88,14 @@ func openRecording(ctx context.Context, source Source) (Recording, error) {
 	}, func(late Recording) { _ = late.Close() })
 }
 
-// FromFile returns a Source for a file, and finds the content type from its content, or from its extension
-// if the content does not tell. If the file changes during an upload, the upload fails without storing it,
-// with an error that is [Retryable].
+// FromFile returns a Source for a file, and finds the content type from its content, or from its
+// extension if the content does not tell. If the file changes during an upload, the upload fails
+// without storing it, with an error that is [Retryable].
 //
-// Errors of the Source: the error of opening or reading the file (compare with [io/fs.ErrNotExist]), or a
-// *[ParamError] that names the file: [ErrRecordingEmpty], [ErrRecordingTooLarge], [ErrRecordingFormat], or
-// a path that is a URL or does not lead to a regular file.
+// Errors of the Source: the error of opening or reading the file (compare with
+// [io/fs.ErrNotExist]), or a *[ParamError] that names the file: [ErrRecordingEmpty],
+// [ErrRecordingTooLarge], [ErrRecordingFormat], or a path that is a URL or does not lead to a
+// regular file.
 func FromFile(path string) Source {
 	return func(context.Context) (Recording, error) {
 		info, err := os.Stat(path) // first, since opening a named pipe would block
@@ -135,7 +143,8 @@ func fileError(path string, err error) error {
 	return err
 }
 
-// checkNotURL returns an error if path is a URL. It shows only the host, because the rest may be secret.
+// checkNotURL returns an error if path is a URL. It shows only the host, because the rest may be
+// secret.
 func checkNotURL(path string) error {
 	scheme, rest, ok := strings.Cut(path, "://")
 	if !ok || scheme == "" || strings.ContainsAny(scheme, `/\ `) {
@@ -148,9 +157,9 @@ func checkNotURL(path string) error {
 	)}
 }
 
-// FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client does not
-// close ra, and finds the type from the content if contentType is empty or says nothing, as in
-// [Recording]. If ra is a file, size must be the file's size, also as in Recording.
+// FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client
+// does not close ra, and finds the type from the content if contentType is empty or says nothing,
+// as in [Recording]. If ra is a file, size must be the file's size, also as in Recording.
 //
 // Errors of the Source: a *[ParamError] if a parameter is invalid, with [ErrRecordingEmpty] or
 // [ErrRecordingTooLarge] for the size.
@@ -176,14 +185,14 @@ func withoutClose(ra io.ReaderAt) io.ReaderAt {
 	return struct{ io.ReaderAt }{ra}
 }
 
-// FromReader returns a Source that copies r to a temporary file, because an upload needs the length first
-// and may be retried. The file is in [os.TempDir], and is gone when the upload ends. The Source works only
-// once, because then r has been read. The Client finds the type from the content if contentType is empty or
-// says nothing, as in [Recording].
+// FromReader returns a Source that copies r to a temporary file, because an upload needs the length
+// first and may be retried. The file is in [os.TempDir], and is gone when the upload ends. The
+// Source works only once, because then r has been read. The Client finds the type from the content
+// if contentType is empty or says nothing, as in [Recording].
 //
-// Errors of the Source: the error of reading r, of writing the file, or of the context; an error if a read
-// takes longer than a minute, or if the Source was opened before; or a *[ParamError] for an invalid
-// parameter, with [ErrRecordingEmpty] or [ErrRecordingTooLarge] for r.
+// Errors of the Source: the error of reading r, of writing the file, or of the context; an error if
+// a read takes longer than a minute, or if the Source was opened before; or a *[ParamError] for an
+// invalid parameter, with [ErrRecordingEmpty] or [ErrRecordingTooLarge] for r.
 func FromReader(r io.Reader, contentType string) Source {
 	var opened atomic.Bool
 	return func(ctx context.Context) (Recording, error) {
@@ -210,11 +219,12 @@ func FromReader(r io.Reader, contentType string) Source {
 	}
 }
 
-// spool is a temporary file with the copy of a recording. Where the system allows it, the file is removed
-// as soon as it is open, so that a program that is killed leaves nothing behind.
+// spool is a temporary file with the copy of a recording. Where the system allows it, the file is
+// removed as soon as it is open, so that a program that is killed leaves nothing behind.
 type spool struct {
 	file *os.File
-	// left is the path if the file could not be removed while it is open, as on Windows; otherwise "".
+	// left is the path if the file could not be removed while it is open, as on Windows; otherwise
+	// "".
 	left string
 }
 
@@ -230,19 +240,19 @@ func newSpool() (*spool, error) {
 	return s, nil
 }
 
-// spoolError says which directory is meant and how to choose another, because a container may have a small
-// one, a read-only one or none.
+// spoolError says which directory is meant and how to choose another, because a container may have
+// a small one, a read-only one or none.
 func spoolError(err error) error {
 	return fmt.Errorf("minutes: copying the recording to a temporary file in %s: %w; "+
 		"let TMPDIR (on Windows TMP) name a directory that has room for it", os.TempDir(), err)
 }
 
-// readerTimeout is how long a read of the reader of FromReader may take, since four readers that block
-// would otherwise stop all uploads.
+// readerTimeout is how long a read of the reader of FromReader may take, since four readers that
+// block would otherwise stop all uploads.
 const readerTimeout = time.Minute
 
-// fill copies r, and returns its length. It returns soon after ctx is done or a read has taken too long,
-// even if that read still blocks.
+// fill copies r, and returns its length. It returns soon after ctx is done or a read has taken too
+// long, even if that read still blocks.
 func (s *spool) fill(ctx context.Context, r io.Reader) (int64, error) {
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)

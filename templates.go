@@ -7,19 +7,20 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// TemplatesService reads the templates that shape minutes (section 4.3).
+// TemplatesService reads the templates that shape minutes ([section 4]).
+//
+// [section 4]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#4-operations
 type TemplatesService struct{ service }
 
-// The operations of [TemplatesService].
-const OpTemplatesList Operation = "templates.list" // assumed: GET /v1/templates
-
-// Template shapes minutes, and comes from the service or from the organisation (section 2.5).
+// Template shapes minutes, and comes from the service or from the organisation ([section 2.5]).
+//
+// [section 2.5]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 type Template struct {
 	ID          string `json:"id"` // for MeetingCreateParams.TemplateID
 	Name        string `json:"name"`
-	Source      string `json:"source"`                // origin of the template, as free text; new values may appear
-	Description string `json:"description,omitempty"` // purpose of the template
-	IsDefault   bool   `json:"is_default"`            // whether meetings without a TemplateID use this template
+	Source      string `json:"source"`                // where it comes from, as free text
+	Description string `json:"description,omitempty"` // what it is for
+	IsDefault   bool   `json:"is_default"`            // meetings without a TemplateID use it
 	Version     *int   `json:"version,omitempty"`     // nil if the template has no versions
 }
 

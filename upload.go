@@ -17,34 +17,39 @@ import (
 // UploadOptions configures an upload. A nil pointer or a zero field selects the default.
 type UploadOptions struct {
 	// Progress is called with the number of bytes passed to the network, and with the size of the
-	// recording. Within an attempt, sent only grows; the next attempt starts from 0 again. Progress runs
-	// on another goroutine, so a panic in it ends the program, and no call of it begins after Upload has
-	// returned. The upload waits for each call, so a slow Progress makes it slower.
+	// recording. Within an attempt, sent only grows; the next attempt starts from 0 again. Progress
+	// runs on another goroutine, so a panic in it ends the program, and no call of it begins after
+	// Upload has returned. The upload waits for each call, so a slow Progress makes it slower.
 	Progress func(sent, total int64)
 }
 
-// Upload uploads the recording of a meeting (section 4.2): it requests an upload URL and makes a PUT to
-// storage, without the API key. It needs the scopes meetings:read and, for the URL, meetings:write
-// (assumed). The codes of storage errors are assumed, too.
+// Upload uploads the recording of a meeting ([section 4.2]): it requests an upload URL and makes a
+// PUT to storage, without the API key. It needs the scopes meetings:read and, for the URL,
+// meetings:write (assumed). The codes of storage errors are also assumed.
 //
-//   - Upload waits for an upload slot (see [WithUploadConcurrency]) before it opens the recording, which it
-//     closes at the end.
-//   - Upload has no overall timeout, so set a deadline on ctx; [WithUploadTimeouts] limits an attempt.
+//   - Upload waits for an upload slot (see [WithUploadConcurrency]) before it opens the recording,
+//     which it closes at the end.
+//   - Upload has no overall timeout, so set a deadline on ctx; [WithUploadTimeouts] limits each
+//     attempt.
 //   - Upload retries failed attempts for at least a minute, so a short outage ends no upload. Only
-//     WithMaxRetries(0) switches this off, and a low limit does not shorten it.
+//     WithMaxRetries(0) switches this off; a smaller limit does not shorten it.
 //   - If a response is lost, Upload polls the meeting, and returns nil if the audio has arrived.
-//   - When ctx is done, Upload returns promptly, even if source, Recording.Audio or Progress blocks. Only
-//     the blocked call may then still be running.
+//   - When ctx is done, Upload returns promptly, even if source, Recording.Audio or Progress
+//     blocks. Only the blocked call may then still be running.
 //
-// When Upload returns, the meeting may keep StatusCreated for some seconds. See docs/uploads.md for more.
+// When Upload returns, the meeting may keep StatusCreated for some seconds. See [docs/uploads.md]
+// for more.
 //
 // Errors:
-//   - The error of source, before any request. [ErrRecordingEmpty], [ErrRecordingTooLarge] (over 1 GiB) and
-//     an invalid content type are in a *[ParamError].
-//   - The errors of [MeetingsService.UploadURL]. [ErrBadRequest] means that the meeting already has audio
-//     (assumed).
+//   - The error of source, before any request. [ErrRecordingEmpty], [ErrRecordingTooLarge] (over 1
+//     GiB) and an invalid content type are in a *[ParamError].
+//   - The errors of [MeetingsService.UploadURL]. [ErrBadRequest] means that the meeting already has
+//     audio (assumed).
 //   - *[StorageError]: storage did not accept the recording.
 //   - The error of reading the recording, or that it changed meanwhile, which is [Retryable].
+//
+// [section 4.2]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#42-meetings
+// [docs/uploads.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/uploads.md
 func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, opts *UploadOptions) error {
 	err := cmp.Or(checkGiven("ctx", ctx != nil), s.core.checkID("id", id), checkGiven("source", source != nil))
 	if err != nil {
@@ -56,8 +61,8 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, 
 	})
 }
 
-// withRecording waits for an upload slot, opens the recording of source, and calls use with it. An
-// error of closing the recording is only logged, because the recording is no longer needed then.
+// withRecording waits for an upload slot, opens the recording of source, and calls use with it. By
+// the time it closes the recording, the upload is over, so an error from Close is only logged.
 func (s *MeetingsService) withRecording(ctx context.Context, source Source, use func(Recording) error) error {
 	c := s.core
 	uploading := slot{tokens: c.uploadSlots}
@@ -138,11 +143,12 @@ func (s *MeetingsService) upload(
 	}
 }
 
-// prepare waits until storage may get the next attempt. Then it gets an upload URL, if renew is set or the
-// last one has expired, because a URL that is older than that wait may expire in it.
+// prepare waits until storage may get the next attempt. Then it gets an upload URL, if renew is set
+// or the last one has expired, because a URL that is older than that wait may expire in it.
 //
-// If prepare fails, the meeting may have the audio of an earlier attempt, or, if the service rejects the
-// request for the URL because there is audio, that of another worker.
+// If prepare fails, it may be because the meeting has audio already. An earlier attempt may have
+// brought it, whose response was lost. Or another worker did, and the service therefore rejected
+// the request for the URL. So prepare polls the meeting.
 func (u *upload) prepare(ctx context.Context, renew bool) (arrived bool, err error) {
 	err = u.core.storageThrottle.Wait(ctx, false)
 	if err == nil && (renew || !time.Now().Before(u.state.URLExpires)) {
@@ -176,8 +182,8 @@ func (u *upload) newURL(ctx context.Context) error {
 	return nil
 }
 
-// ask polls the meeting, and reports whether it has audio. Like a wait, it outlasts outages of the service:
-// if it gave up, an upload whose audio has arrived would fail.
+// ask polls the meeting, and reports whether it has audio. Like a wait, it outlasts outages of the
+// service: if it gave up, an upload whose audio has arrived would fail.
 func (u *upload) ask(ctx context.Context) (arrived bool, err error) {
 	m, err := u.core.look(ctx, u.id, true)
 	if e, ok := errors.AsType[*WaitError](err); ok {
@@ -223,8 +229,8 @@ func (u *upload) send(ctx context.Context) storage.Decision {
 	return next
 }
 
-// failure returns the error of an upload that failed. err is what ended it after the last attempt, or
-// nil.
+// failure returns the error of an upload that failed. err is what ended it after the last attempt,
+// or nil.
 func (u *upload) failure(ctx context.Context, err error) error {
 	err = rest.WithCause(ctx, rest.Join(u.lastErr, err))
 	_, api := errors.AsType[*Error](err)

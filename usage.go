@@ -8,17 +8,19 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// UsageService returns the organisation's remaining quota (section 4.3).
+// UsageService returns the organisation's remaining quota ([section 4]).
+//
+// [section 4]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#4-operations
 type UsageService struct{ service }
 
-// The operations of [UsageService].
-const OpUsageGet Operation = "usage.get" // assumed: GET /v1/usage
-
-// Usage is what remains of the organisation's quota in this period (section 2.9).
+// Usage is what remains of the organisation's quota in this period ([section 2.9]).
+//
+// [section 2.9]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 type Usage struct {
-	CreditsRemaining           int    `json:"credits_remaining"`            // for minutes
-	TranscribeSecondsRemaining int    `json:"transcribe_seconds_remaining"` // of audio, for transcripts
-	NextResetAt                string `json:"next_reset_at,omitempty"`      // YYYY-MM-DD; empty: no top-up
+	CreditsRemaining           int `json:"credits_remaining"`            // for minutes
+	TranscribeSecondsRemaining int `json:"transcribe_seconds_remaining"` // of audio, for transcripts
+	// NextResetAt is the day of the next top-up, as YYYY-MM-DD. It is empty if there will be none.
+	NextResetAt string `json:"next_reset_at,omitempty"`
 }
 
 func (u *Usage) missing(r received) string {

@@ -7,24 +7,23 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// VocabularyService reads and changes the organisation's vocabulary (section 4.3).
+// VocabularyService reads and changes the organisation's vocabulary ([section 4]).
+//
+// [section 4]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#4-operations
 type VocabularyService struct{ service }
 
-// The operations of [VocabularyService].
-const (
-	OpVocabularyGet     Operation = "vocabulary.get"     // assumed: GET /v1/vocabulary
-	OpVocabularyReplace Operation = "vocabulary.replace" // assumed: PUT /v1/vocabulary
-	OpVocabularyAdd     Operation = "vocabulary.add"     // assumed: POST /v1/vocabulary/terms
-)
-
-// Vocabulary is the complete list of terms that transcripts should spell right (section 2.10).
+// Vocabulary is the complete list of terms that transcripts should spell right ([section 2.10]).
+//
+// [section 2.10]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 type Vocabulary struct {
 	Terms    []string          `json:"terms"`
 	Entries  []VocabularyEntry `json:"entries"`   // the same terms, with known wrong spellings
 	MaxTerms int               `json:"max_terms"` // maximum number of terms
 }
 
-// VocabularyEntry is a term with its known wrong spellings (section 2.10).
+// VocabularyEntry is a term with its known wrong spellings ([section 2.10]).
+//
+// [section 2.10]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 type VocabularyEntry struct {
 	Term     string              `json:"term"` // the intended spelling
 	Variants []VocabularyVariant `json:"variants"`
@@ -36,8 +35,10 @@ type VocabularyVariant struct {
 	Source VariantSource `json:"source"`
 }
 
-// VariantSource says where a known wrong spelling comes from (section 2.10). The service may add
+// VariantSource says where a known wrong spelling comes from ([section 2.10]). The service may add
 // sources.
+//
+// [section 2.10]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 type VariantSource string
 
 // The sources that the API reference names.
