@@ -280,7 +280,7 @@ func (e *MeetingFailedError) Error() string {
 }
 
 // WaitError reports a wait that ended without a result, for one of the reasons that
-// [MeetingsService.Wait] lists. If polls were failing when ctx was done, errors.As also finds the
+// [MeetingsService.Wait] lists. If polls were failing when ctx was done, [errors.As] also finds the
 // last *Error.
 type WaitError struct {
 	MeetingID string   // empty if Err ended a whole WaitAll, ProcessAll or Follow

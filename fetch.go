@@ -9,10 +9,11 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// fetch fetches the minutes of r.Meeting, and the transcript if the options ask for it. It asks again until
-// they are ready, and after each failure that may be temporary. Each request is one attempt, for which the
-// fetch holds one of the Client's eight slots. ready is held during the requests and after success. Between
-// two requests neither is held, so meetings whose minutes are never ready do not stop the others.
+// fetch fetches the minutes of r.Meeting, and the transcript if the options ask for it. It asks
+// again until they are ready, and after each failure that may be temporary. Each request is one
+// attempt, for which the fetch holds one of the Client's eight slots. ready is held during the
+// requests and after success. Between two requests neither is held, so meetings whose minutes are
+// never ready do not stop the others.
 func (s *MeetingsService) fetch(ctx context.Context, r *Result, o WaitOptions, ready *slot) error {
 	requesting := slot{tokens: s.core.fetchSlots}
 	defer requesting.free()
@@ -64,8 +65,8 @@ type fetchFailures struct {
 	foreignSince time.Time // the first foreign failure after a good or transient response; zero if there was none
 }
 
-// next returns how long to wait before the next request. Like a wait, a fetch ends ten minutes after the
-// first foreign failure, unless the service has responded since.
+// next returns how long to wait before the next request. Like a wait, a fetch ends ten minutes
+// after the first foreign failure, unless the service has responded since.
 func (f *fetchFailures) next(err error, now time.Time) (wait time.Duration, again bool) {
 	failure := failureOf(err)
 	switch {

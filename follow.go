@@ -10,21 +10,22 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// FollowOptions configures [MeetingsService.Follow]. A nil pointer or a zero field selects the default. A
-// field that the call cannot use is a *[ParamError].
+// FollowOptions configures [MeetingsService.Follow]. A nil pointer or a zero field selects the
+// default. A field that the call cannot use is a *[ParamError].
 type FollowOptions struct {
-	// Since is compared with Meeting.CreatedAt, and Follow leaves out older meetings. The default is two
-	// minutes before the call, because the service's clock may be behind.
+	// Since is compared with Meeting.CreatedAt, and Follow leaves out older meetings. The default
+	// is two minutes before the call, because the service's clock may be behind.
 	//
-	// For a program that restarts, set Skip, and set Since so far back that it covers its longest outage
-	// plus the longest time from the creation of a meeting to its minutes: a meeting that is created a
-	// week before its recording is uploaded is still yielded if Since is a month ago. At the start, Follow
-	// reads the list back to Since, which costs a request for fifty meetings, and calls Skip for each.
+	// For a program that restarts, set Skip, and set Since so far back that it covers its longest
+	// outage plus the longest time from the creation of a meeting to its minutes: a meeting that is
+	// created a week before its recording is uploaded is still yielded if Since is a month ago. At
+	// the start, Follow reads the list back to Since, which costs a request for fifty meetings, and
+	// calls Skip for each.
 	Since time.Time
-	// Skip reports whether Follow leaves out a meeting, for example because an earlier run, or another
-	// process, has handled it. Follow calls Skip on the goroutine of the loop when it finds a meeting, and
-	// again right before it fetches the minutes or yields the meeting, maybe hours later. If Skip is nil,
-	// Follow leaves out none.
+	// Skip reports whether Follow leaves out a meeting, for example because an earlier run, or
+	// another process, has handled it. Follow calls Skip on the goroutine of the loop when it finds
+	// a meeting, and again right before it fetches the minutes or yields the meeting, maybe hours
+	// later. If Skip is nil, Follow leaves out none.
 	Skip func(*Meeting) bool
 	// Until is the status at which Follow yields a meeting (default StatusMinutesReady). With an
 	// earlier status, Follow fetches no minutes.
@@ -36,8 +37,8 @@ type FollowOptions struct {
 	// AudioTimeout limits how long a meeting may stay without audio after its creation. After that
 	// time, Follow yields the meeting with ErrNoAudio. 0 means no limit.
 	AudioTimeout time.Duration
-	// OnStatus is called with the first status of each meeting that Skip lets through, and with each
-	// change, on the goroutine of the loop.
+	// OnStatus is called with the first status of each meeting that Skip lets through, and with
+	// each change, on the goroutine of the loop.
 	OnStatus func(*Meeting)
 }
 
@@ -48,34 +49,40 @@ func (o *FollowOptions) waitOptions() *WaitOptions {
 	}
 }
 
-// Follow yields a [Result] for each meeting that the key can see and that was created at or after Since, when
-// it reaches Until or fails: at least once, in no particular order. It needs the scopes meetings:read and
-// minutes:read. Follow runs until ctx is done, you leave the loop, or the service rejects the key or the
-// request for the list. That the list is ordered by creation is assumed, because section 4.2 only says
-// "newest first".
+// Follow yields a [Result] for each meeting that the key can see and that was created at or after
+// Since, when it reaches Until or fails: at least once, in no particular order. It needs the scopes
+// meetings:read and minutes:read. Follow runs until ctx is done, you leave the loop, or the service
+// rejects the key or the request for the list. It assumes that the list is ordered by creation,
+// because [section 4.2] only says "newest first".
 //
 //   - Follow stores nothing, so the next run, and every other process that follows, yields the same
 //     meetings again. Store the ids of those that you have handled, and let Skip look them up.
-//   - Follow finds a new meeting within half a minute, or later if more than about 300 need single GETs
-//     (docs/polling.md). It polls a meeting without audio ever less often: at intervals of a thirtieth of its
-//     age, so daily after thirty days.
-//   - While the body of the loop runs, Follow goes on polling, but it fetches only a few minutes in advance.
+//   - Follow finds a new meeting within half a minute, or later if more requests are due than fit
+//     into that time ([docs/polling.md]). It polls a meeting without audio ever less often: at
+//     intervals of a thirtieth of its age, so daily after thirty days.
+//   - While the body of the loop runs, Follow goes on polling, but it fetches only a few minutes in
+//     advance.
 //   - If the list fails for another reason, Follow logs a warning and tries again.
 //
-// Follow leaves out a meeting that is deleted before its minutes are ready. Each Result has MeetingID and
-// Meeting, and Minutes if they were fetched. Result.Err concerns one meeting, so it never stops the others:
+// Follow leaves out a meeting that is deleted before its minutes are ready. Each Result has
+// MeetingID and Meeting, and Minutes if they were fetched. Result.Err concerns one meeting, so it
+// never stops the others:
 //
 //   - *[MeetingFailedError]: the meeting reached a failure status. This is final.
 //   - *[WaitError] with [ErrNoAudio]: the meeting has no audio after AudioTimeout.
-//   - *[WaitError] with an *[Error]: the service rejected the request for the meeting, its minutes or its
-//     transcript, or a failure such as an untrusted certificate lasted for ten minutes.
+//   - *[WaitError] with an *[Error]: the service rejected the request for the meeting, its minutes
+//     or its transcript, or a failure such as an untrusted certificate lasted for ten minutes.
 //
-// All errors but the first may be temporary, even if [Retryable] is false, so do not mark the meeting as
-// handled: Follow tries again after ten minutes, and then after ever longer times, up to a day, until Skip
-// returns true.
+// All errors but the first may be temporary, even if [Retryable] is false, so do not mark the
+// meeting as handled: Follow tries again after ten minutes, and then after ever longer times, up to
+// a day, until Skip returns true.
 //
-// An error as the second value comes with a nil Result and ends Follow. It is a *[WaitError] if ctx is done
-// or the service rejected the key or the request for the list, and a *[ParamError] if an option is invalid.
+// An error as the second value comes with a nil Result and ends Follow. It is a *[WaitError] if ctx
+// is done or the service rejected the key or the request for the list, and a *[ParamError] if an
+// option is invalid.
+//
+// [section 4.2]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#42-meetings
+// [docs/polling.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/polling.md
 func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(FollowOptions))
@@ -118,7 +125,8 @@ type following struct {
 	skip func(*Meeting) bool // may be nil
 }
 
-// untilHandled waits for a meeting and yields it, and again ever later after an error that may be temporary.
+// untilHandled waits for a meeting and yields it, and again ever later after an error that may be
+// temporary.
 func (f *following) untilHandled(ctx context.Context, m *Meeting) {
 	const first, longest = 10 * time.Minute, 24 * time.Hour
 	if f.skips(m) {
@@ -140,8 +148,8 @@ func (f *following) skips(m *Meeting) bool {
 	return skipped || !onLoop
 }
 
-// once waits for a meeting and yields it. again means that the error may be temporary. If the service
-// rejects the key, once stops the loop instead.
+// once waits for a meeting and yields it. again means that the error may be temporary. If the
+// service rejects the key, once stops the loop instead.
 func (f *following) once(ctx context.Context, m *Meeting) (again bool) {
 	r := &Result{MeetingID: m.ID, Meeting: m}
 	g := f.opts.goal()

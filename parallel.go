@@ -10,10 +10,10 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// A loop is the loop of a caller who ranges over WaitAll, ProcessAll or Follow. The work for each meeting
-// runs on a goroutine of its own. But the body of the loop, OnStatus and Skip use the caller's variables,
-// so they must all run on the caller's goroutine: work hands functions to it, and run calls one after the
-// other.
+// A loop is the loop of a caller who ranges over WaitAll, ProcessAll or Follow. The work for each
+// meeting runs on a goroutine of its own. But the body of the loop, OnStatus and Skip use the
+// caller's variables, so they must all run on the caller's goroutine: work hands functions to it,
+// and run calls one after the other.
 type loop struct {
 	body   func(*Result, error) bool
 	tasks  chan func()        // for the caller's goroutine
@@ -29,16 +29,17 @@ type loop struct {
 	stopped error // why no further work begins
 }
 
-// maxReady is how many fetched results of a loop may wait for its body, so that a slow body does not fill
-// the memory with minutes.
+// maxReady is how many fetched results of a loop may wait for its body, so that a slow body does
+// not fill the memory with minutes.
 const maxReady = 8
 
 // inputs yields what a loop works on, and may block. Its error stops the loop.
 type inputs[In any] func(ctx context.Context, yield func(In) bool) error
 
-// parallel calls work for each input, each on a goroutine of its own, until all work has ended. If the
-// body leaves the loop, parallel cancels the work and waits for it. When ctx is done, or the loop is
-// stopped, it takes no further input; once all work has ended, the body then gets the reason.
+// parallel calls work for each input, each on a goroutine of its own, until all work has ended. If
+// the body leaves the loop, parallel cancels the work and waits for it. When ctx is done, or the
+// loop is stopped, it takes no further input; once all work has ended, the body then gets the
+// reason.
 func parallel[In any](
 	ctx context.Context, body func(*Result, error) bool, inputs inputs[In], work func(context.Context, *loop, In),
 ) {
@@ -66,9 +67,9 @@ func parallel[In any](
 	}
 }
 
-// run calls the functions of onLoop. First it waits for them, as long as there is work, or there may be
-// more. Then it only calls those that are there already, because an input that was read when the loop was
-// stopped still counts: a sequence that reads a channel cannot give it back.
+// run calls the functions of onLoop. First it waits for them, as long as there is work, or there
+// may be more. Then it only calls those that are there already, because an input that was read when
+// the loop was stopped still counts: a sequence that reads a channel cannot give it back.
 func (l *loop) run(ctx context.Context) {
 	for !l.left {
 		if l.stopped == nil {
@@ -95,8 +96,8 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// onLoop calls f on the caller's goroutine and waits until f has returned. If the loop is over, onLoop
-// returns false instead, maybe without calling f.
+// onLoop calls f on the caller's goroutine and waits until f has returned. If the loop is over,
+// onLoop returns false instead, maybe without calling f.
 func (l *loop) onLoop(f func()) bool {
 	done := make(chan struct{})
 	task := func() {
@@ -125,8 +126,8 @@ func (l *loop) begin(work func()) (more bool) {
 	return more
 }
 
-// yield passes a result to the body of the loop, and returns false if the loop is over. After a rejected
-// key, no further work begins.
+// yield passes a result to the body of the loop, and returns false if the loop is over. After a
+// rejected key, no further work begins.
 func (l *loop) yield(r *Result) (goOn bool) {
 	l.onLoop(func() {
 		e, ok := errors.AsType[*Error](r.Err)
@@ -157,8 +158,9 @@ func (l *loop) stop(err error) {
 	})
 }
 
-// end cancels the work, and waits for it and for the inputs. A sequence of inputs that is blocked, for
-// example because it receives from a channel, cannot be ended, so end waits only a moment for it.
+// end cancels the work, and waits for it and for the inputs. A sequence of inputs that is blocked,
+// for example because it receives from a channel, cannot be ended, so end waits only a moment for
+// it.
 func (l *loop) end(read <-chan struct{}) {
 	const moment = 100 * time.Millisecond
 	l.cancel()

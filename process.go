@@ -12,18 +12,18 @@ import (
 // ProcessOptions configures Process, Resume and ProcessAll. A nil pointer or a zero field selects
 // the default. A field that the call cannot use is a *[ParamError].
 type ProcessOptions struct {
-	// Until is the status at which the call ends (default StatusMinutesReady). With an earlier status,
-	// the call fetches no minutes.
+	// Until is the status at which the call ends (default StatusMinutesReady). With an earlier
+	// status, the call fetches no minutes.
 	Until Status
 	// Format is the format of the minutes. If it is empty, the service chooses HTML.
 	Format Format
 	// Transcript makes the call fetch the transcript as well.
 	Transcript bool
-	// OnStatus works like WaitOptions.OnStatus: it runs on the caller's goroutine, and ProcessAll calls
-	// it between two runs of the loop's body.
+	// OnStatus works like WaitOptions.OnStatus: it runs on the caller's goroutine, and ProcessAll
+	// calls it between two runs of the loop's body.
 	OnStatus func(*Meeting)
-	// Progress works like UploadOptions.Progress, so it runs on another goroutine. In ProcessAll, the
-	// Progress of several jobs may run at once.
+	// Progress works like UploadOptions.Progress, so it runs on another goroutine. In ProcessAll,
+	// the Progress of several jobs may run at once.
 	Progress func(sent, total int64)
 }
 
@@ -40,38 +40,42 @@ func (o *ProcessOptions) waitOptions() *WaitOptions {
 	return &WaitOptions{Until: o.Until, Format: o.Format, Transcript: o.Transcript, OnStatus: o.OnStatus}
 }
 
-// Result is what a call got for one meeting, up to the error if there was one.
+// Result holds what a call has obtained for one meeting. If the call failed, it holds everything
+// from before the failure.
 type Result struct {
-	MeetingID  string               // set as soon as there is a meeting; if Create failed, Params identifies the job
+	// MeetingID is set as soon as there is a meeting. If Create failed, Params identifies the job.
+	MeetingID  string
 	Meeting    *Meeting             // last snapshot; nil if no response showed the meeting
 	Created    bool                 // from Create; may be false although this call made the meeting
 	Params     *MeetingCreateParams // of Process or Job; otherwise nil
 	Minutes    *Minutes             // nil if Until is an earlier status
 	Transcript *Transcript          // nil without the option Transcript
-	// Err is the error of this meeting in a loop over WaitAll, ProcessAll or Follow. Process, Resume and
-	// WaitForMinutes return their error instead, and leave Err nil.
+	// Err is the error of this meeting in a loop over WaitAll, ProcessAll or Follow. Process,
+	// Resume and WaitForMinutes return their error instead, and leave Err nil.
 	Err error
 }
 
-// Process creates the meeting, uploads the recording, waits, and fetches the minutes. It needs the scopes
-// meetings:write, meetings:read and minutes:read. It has no overall timeout, so set a deadline on ctx. See
-// docs/restarts.md for crashes and several workers.
+// Process creates the meeting, uploads the recording, waits, and fetches the minutes. It needs the
+// scopes meetings:write, meetings:read and minutes:read. It has no overall timeout, so set a
+// deadline on ctx. See [docs/restarts.md] for crashes and several workers.
 //
-//   - With params.ExternalID, you can run Process again after a crash, or in two workers at once, because
-//     it continues from the meeting's status. The result is one meeting, one recording and one set of
-//     minutes. Without an ExternalID, each run creates a meeting.
+//   - With params.ExternalID, you can run Process again after a crash, or in two workers at once,
+//     because it continues from the meeting's status. The result is one meeting, one recording and
+//     one set of minutes. Without an ExternalID, each run creates a meeting.
 //   - If someone deleted the meeting of an earlier run, Process creates another, whereas
 //     [MeetingsService.Resume] never does.
-//   - Process waits for an upload slot (see [WithUploadConcurrency]) and opens the recording before it
-//     creates the meeting, so an unusable recording costs no request.
+//   - Process waits for an upload slot (see [WithUploadConcurrency]) and opens the recording before
+//     it creates the meeting, so an unusable recording costs no request.
 //
 // Errors:
-//   - *[ParamError] with a nil Result: params or source is nil, or opts are invalid. All other errors come
-//     with a Result.
-//   - The errors of source, Create, Upload, WaitForMinutes and Transcript.
-//   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. To try again, delete the
-//     meeting and call Process again.
+//   - *[ParamError] with a nil Result: params or source is nil, or opts are invalid. All other
+//     errors come with a Result.
+//   - Any error that source returns, and those of Create, Upload, WaitForMinutes and Transcript.
+//   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. To try again, delete
+//     the meeting and call Process again.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within ten minutes of the upload.
+//
+// [docs/restarts.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/restarts.md
 func (s *MeetingsService) Process(
 	ctx context.Context, params *MeetingCreateParams, source Source, opts *ProcessOptions,
 ) (*Result, error) {
@@ -89,20 +93,23 @@ func (s *MeetingsService) Process(
 	return r, p.createUploadWait(ctx, r)
 }
 
-// Resume does the remaining steps for a meeting that exists: it uploads the recording if the meeting has no
-// audio, waits, and fetches the minutes. It needs the scopes meetings:read and minutes:read, and for an
-// upload meetings:write (assumed). You can run it again at any time, and in two workers at once. See
-// docs/restarts.md for crashes and several workers.
+// Resume does the remaining steps for a meeting that exists: it uploads the recording if the
+// meeting has no audio, waits, and fetches the minutes. It needs the scopes meetings:read and
+// minutes:read, and for an upload meetings:write (assumed). You can run it again at any time, and
+// in two workers at once. See [docs/restarts.md] for crashes and several workers.
 //
 //   - If the meeting has audio, Resume does not open the recording, so source may be nil.
 //   - If another worker uploads audio first, Resume continues with that.
-//   - Resume never creates a meeting, so if someone deleted it, the error matches [ErrNotFound].
+//   - Resume never creates a meeting, so if someone deleted the meeting, the error matches
+//     [ErrNotFound].
 //
 // Errors:
 //   - *[ParamError] with a nil Result: id or opts are invalid. All other errors come with a Result.
-//   - The errors of source, Upload, WaitForMinutes and Transcript.
-//   - *[WaitError] with [ErrNoAudio]: the meeting has no audio and source is nil, or the service shows no
-//     audio within ten minutes of the upload.
+//   - Any error that source returns, and those of Upload, WaitForMinutes and Transcript.
+//   - *[WaitError] with [ErrNoAudio]: the meeting has no audio and source is nil, or the service
+//     shows no audio within ten minutes of the upload.
+//
+// [docs/restarts.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/restarts.md
 func (s *MeetingsService) Resume(
 	ctx context.Context, id string, source Source, opts *ProcessOptions,
 ) (*Result, error) {
@@ -144,7 +151,8 @@ func (p *processing) createUploadWait(ctx context.Context, r *Result) error {
 	return p.wait(ctx, r)
 }
 
-// createAndUpload creates the meeting unless r has one, and uploads rec unless the meeting has audio.
+// createAndUpload creates the meeting unless r has one, and uploads rec unless the meeting has
+// audio.
 func (p *processing) createAndUpload(ctx context.Context, r *Result, rec Recording) error {
 	shared := true // with other workers
 	if r.Meeting == nil {
@@ -172,33 +180,33 @@ func (p *processing) wait(ctx context.Context, r *Result) error {
 	return p.waitAndFetch(ctx, r, *o, g, &p.ready)
 }
 
-// Job is what [MeetingsService.ProcessAll] needs for one recording.
+// Job describes one recording for [MeetingsService.ProcessAll].
 type Job struct {
 	Params   *MeetingCreateParams    // must not be nil; with an ExternalID, you can run the job again
 	Source   Source                  // must not be nil
 	Progress func(sent, total int64) // if not nil, replaces ProcessOptions.Progress
 }
 
-// ProcessAll processes many jobs, each like [MeetingsService.Process], and yields a [Result] when a job ends.
-// It needs the scopes of Process.
+// ProcessAll processes many jobs, each like [MeetingsService.Process], and yields a [Result] when a
+// job ends. It needs the scopes of Process.
 //
 //   - Result.Err is the error of one job, and does not stop the others.
 //   - Two jobs with the same ExternalID share one meeting, and both yield its minutes.
-//   - ProcessAll starts as many jobs as [WithUploadConcurrency] allows, and the next one when the upload of
-//     a job has ended. So a long list of jobs does not open all its recordings at once.
-//   - ProcessAll ranges over jobs on another goroutine. When the loop ends, that goroutine has ended as well,
-//     unless jobs blocks at that time: then it ends at its next yield. Source and Progress run on other
-//     goroutines, too, but OnStatus runs on that of the loop.
-//   - When ctx is done, or the service rejects the key, ProcessAll starts no other job. When you leave the
-//     loop, ProcessAll cancels the jobs that are running.
+//   - ProcessAll starts as many jobs as [WithUploadConcurrency] allows, and the next one when the
+//     upload of a job has ended. So a long list of jobs does not open all its recordings at once.
+//   - ProcessAll ranges over jobs on another goroutine. When the loop ends, that goroutine has
+//     ended as well, unless jobs blocks at that time: then it ends at its next yield. Source and
+//     Progress run on other goroutines, too, but OnStatus runs on that of the loop.
+//   - When ctx is done, or the service rejects the key, ProcessAll starts no other job. When you
+//     leave the loop, ProcessAll cancels the jobs that are running.
 //   - If the body of the loop is slow, ProcessAll fetches only a few minutes in advance.
 //
-// Each Result has its job's Params, and MeetingID as soon as there is a meeting. Result.Err is an error of
-// Process.
+// Each Result has its job's Params, and MeetingID as soon as there is a meeting. Result.Err is an
+// error of Process.
 //
-// An error as the second value comes with a nil Result and ends the loop, once each job that was started has
-// had its own Result. It is a *[WaitError] if ctx is done or the service rejected the key (see
-// [KeyRejected]), and a *[ParamError] if jobs is nil or opts are invalid.
+// An error as the second value comes with a nil Result and ends the loop, once each job that was
+// started has had its own Result. It is a *[WaitError] if ctx is done or the service rejected the
+// key (see [KeyRejected]), and a *[ParamError] if jobs is nil or opts are invalid.
 func (s *MeetingsService) ProcessAll(
 	ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions,
 ) iter.Seq2[*Result, error] {

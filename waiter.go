@@ -12,50 +12,54 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// WaitOptions configures a wait. A nil pointer or a zero field selects the default. A field that the call
-// cannot use is a *[ParamError].
+// WaitOptions configures a wait. A nil pointer or a zero field selects the default. A field that
+// the call cannot use is a *[ParamError].
 type WaitOptions struct {
-	// Until is the status to wait for (default StatusMinutesReady). A later status in the normal order
-	// also ends the wait. WaitForMinutes always waits for StatusMinutesReady.
+	// Until is the status to wait for (default StatusMinutesReady). A later status in the normal
+	// order also ends the wait. WaitForMinutes always waits for StatusMinutesReady.
 	Until Status
-	// Format is the format of the minutes that WaitForMinutes and WaitAll fetch. If Format is empty,
-	// the service chooses HTML.
+	// Format is the format of the minutes that WaitForMinutes and WaitAll fetch. If Format is
+	// empty, the service chooses HTML.
 	Format Format
 	// Transcript makes WaitForMinutes and WaitAll fetch the transcript as well.
 	Transcript bool
 	// AudioTimeout limits how long the meeting may stay without audio, counted from
-	// Meeting.CreatedAt by this machine's clock. If a poll after that time still shows no audio, the
-	// wait ends with ErrNoAudio. 0 means no limit.
+	// Meeting.CreatedAt by this machine's clock. If a poll after that time still shows no audio,
+	// the wait ends with ErrNoAudio. 0 means no limit.
 	AudioTimeout time.Duration
-	// OnStatus is called with the first status that the wait sees, and with each change after that, on
-	// the caller's goroutine: WaitAll calls it between two runs of the loop's body.
+	// OnStatus is called with the first status that the wait sees, and with each change after that,
+	// on the caller's goroutine: WaitAll calls it between two runs of the loop's body.
 	OnStatus func(*Meeting)
 }
 
 // ErrNoAudio means that AudioTimeout has passed and no response showed audio, or that Resume has no
-// recording for a meeting without audio. The recording can still be uploaded, so [Retryable] is true for
-// ErrNoAudio. It is not a code of the service.
+// recording for a meeting without audio. The recording can still be uploaded, so [Retryable] is
+// true for ErrNoAudio. It is not a code of the service.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 
-// Wait waits until a meeting reaches minutes_ready, or WaitOptions.Until, and returns the meeting. It needs
-// the scope meetings:read. Wait has no overall timeout, because a recording may take hours, so set a
-// deadline on ctx: a 429, a 5xx (even a proxy's) or a lost connection never ends a wait. Nor does a status
-// that this version does not know, of which the log warns.
+// Wait waits until a meeting reaches minutes_ready, or WaitOptions.Until, and returns the meeting.
+// It needs the scope meetings:read. Wait has no overall timeout, because a recording may take
+// hours, so set a deadline on ctx: a 429, a 5xx (even a proxy's) or a lost connection never ends a
+// wait. Nor does a status that this version does not know, of which the log warns.
 //
-// All waits of a Client share one poller. It polls a meeting at most once in thirty seconds (section 6), or
-// less often if the service asks for that with Cache-Control. If a response has shown the meeting in the
-// last thirty seconds, Wait starts from that instead of polling at once. See docs/polling.md.
+// All waits of a Client share one poller. It polls a meeting at most once in thirty seconds
+// ([section 6]), or less often if the service asks for that with Cache-Control. If a response has
+// shown the meeting in the last thirty seconds, Wait starts from that instead of polling at once.
+// See [docs/polling.md].
 //
 // Errors:
 //   - *[MeetingFailedError]: the meeting reached a failure status.
-//   - *[WaitError] with the error of ctx, and with the last failure if polls were failing.
-//   - *[WaitError] with [ErrNoAudio]; or with an *[Error] if the meeting is gone ([ErrNotFound]), or the
-//     service rejected the key or the request.
-//   - *[WaitError] with the last failure: an untrusted certificate, a 3xx or 4xx that is not the service's,
-//     or a response that does not match the API reference, if such failures began ten minutes ago and no
-//     poll has succeeded since.
-//   - *[ParamError]: id or an option is invalid, or Format or Transcript is set, because Wait fetches
-//     nothing.
+//   - *[WaitError] with ctx's error, and with the last failure if polls were failing.
+//   - *[WaitError] with [ErrNoAudio]; or with an *[Error] if the meeting is gone ([ErrNotFound]),
+//     or the service rejected the key or the request.
+//   - *[WaitError] with the last failure: an untrusted certificate, a 3xx or 4xx that is not the
+//     service's, or a response that does not match the API reference. Such failures only end a wait
+//     if they began ten minutes ago and no poll has succeeded since.
+//   - *[ParamError]: id or an option is invalid, or Format or Transcript is set, because Wait
+//     fetches nothing.
+//
+// [section 6]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#6-waiting
+// [docs/polling.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/polling.md
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	o, err := opts.checked()
 	err = cmp.Or(err,
@@ -76,15 +80,16 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 
 const fetchesNothing = "is not used, because Wait fetches nothing; call WaitForMinutes"
 
-// WaitForMinutes waits until the minutes are ready, like [MeetingsService.Wait], and fetches them, and with
-// WaitOptions.Transcript the transcript. It needs the scopes meetings:read and minutes:read. The Result has
-// what the call got, up to the error if there was one.
+// WaitForMinutes waits until the minutes are ready, like [MeetingsService.Wait], and fetches them,
+// and with WaitOptions.Transcript the transcript. It needs the scopes meetings:read and
+// minutes:read. If it fails, the Result holds everything from before the failure.
 //
 // Errors:
 //   - *[ParamError] with a nil Result: id or an option is invalid, or Until is another status.
 //   - The errors of Wait.
-//   - Those of [MeetingsService.Minutes] and [MeetingsService.Transcript], in a *[WaitError]. But if the
-//     text is not ready, or after a failure that would not end a Wait, WaitForMinutes asks again.
+//   - Those of [MeetingsService.Minutes] and [MeetingsService.Transcript], in a *[WaitError]. But
+//     if the text is not ready, or after a failure that would not end a Wait, WaitForMinutes asks
+//     again.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Result, error) {
 	o, err := opts.checked()
 	err = cmp.Or(err,
@@ -121,25 +126,27 @@ func (o *WaitOptions) goal() goal {
 	return goal{until: o.Until, audioTimeout: o.AudioTimeout, onStatus: o.OnStatus}
 }
 
-// WaitAll waits for many meetings, each like [MeetingsService.Wait], and yields a [Result] for each when its
-// wait ends, in no particular order. If Until is minutes_ready, WaitAll fetches the minutes as well, and
-// with WaitOptions.Transcript the transcript. It needs the scope meetings:read and, for fetches,
-// minutes:read.
+// WaitAll waits for many meetings, each like [MeetingsService.Wait], and yields a [Result] for each
+// when its wait ends, in no particular order. If Until is minutes_ready, WaitAll fetches the
+// minutes as well, and with WaitOptions.Transcript the transcript. It needs the scope meetings:read
+// and, for fetches, minutes:read.
 //
-//   - Result.Err is the error of one meeting, and does not end the other waits. A repeated id is yielded
-//     once.
-//   - WaitAll ranges over ids on another goroutine, so ids may block. When the loop ends, that goroutine has
-//     ended as well, unless ids blocks at that time: then it ends at its next yield.
-//   - If you leave the loop, the remaining waits end, but their meetings go on.
+//   - Result.Err is the error of one meeting, and does not end the other waits. A repeated id is
+//     yielded once.
+//   - WaitAll ranges over ids on another goroutine, so ids may block. When the loop ends, that
+//     goroutine has ended as well, unless ids blocks at that time: then it ends at its next yield.
+//   - If you leave the loop, the remaining waits end, but the service goes on processing their
+//     meetings.
 //   - If the body of the loop is slow, WaitAll fetches only a few minutes in advance.
 //
-// Each Result has MeetingID, and Meeting if a response has shown it. Result.Err is an error of Wait, Minutes
-// or Transcript, or a *[WaitError] with a *[ParamError] for an unusable id. When ctx is done or the service
-// rejects the key, each id that is still pending gets a Result with the error of that.
+// Each Result has MeetingID, and Meeting if a response has shown it. Result.Err is an error of
+// Wait, Minutes or Transcript, or a *[WaitError] with a *[ParamError] for an unusable id. When ctx
+// is done or the service rejects the key, each id that is still pending gets a Result with that
+// error.
 //
-// An error as the second value comes with a nil Result and ends the loop, once each id that was read has had
-// its own Result. It is a *[WaitError] if ctx is done or the service rejected the key (see [KeyRejected]),
-// and a *[ParamError] if ids is nil or opts are invalid.
+// An error as the second value comes with a nil Result and ends the loop, once each id that was
+// read has had its own Result. It is a *[WaitError] if ctx is done or the service rejected the key
+// (see [KeyRejected]), and a *[ParamError] if ids is nil or opts are invalid.
 func (s *MeetingsService) WaitAll(
 	ctx context.Context, ids iter.Seq[string], opts *WaitOptions,
 ) iter.Seq2[*Result, error] {
@@ -184,7 +191,8 @@ func (s *MeetingsService) waitForOne(ctx context.Context, l *loop, id string, o 
 	return r
 }
 
-// waitAndFetch waits for r.MeetingID, and then fetches what the options ask for. ready is held once it has.
+// waitAndFetch waits for r.MeetingID, and then fetches what the options ask for. ready is held once
+// it has.
 func (s *MeetingsService) waitAndFetch(ctx context.Context, r *Result, o WaitOptions, g goal, ready *slot) error {
 	m, err := s.core.wait(ctx, r.MeetingID, g)
 	r.Meeting = cmp.Or(m, r.Meeting)
@@ -212,8 +220,8 @@ const (
 	done
 )
 
-// judge decides whether a snapshot ends the wait, and with which error. A list page may be old, so only a
-// GET that was sent late enough proves that the meeting has no audio.
+// judge decides whether a snapshot ends the wait, and with which error. A list page may be old, so
+// only a GET that was sent late enough proves that the meeting has no audio.
 func (g *goal) judge(s poll.Snapshot[*Meeting], now time.Time) (verdict, error) {
 	m := s.Meeting
 	switch {
@@ -237,7 +245,8 @@ func (g *goal) judge(s poll.Snapshot[*Meeting], now time.Time) (verdict, error) 
 	return done, &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
 }
 
-// wait waits for a goal, and calls its onStatus. It returns the meeting as last seen, even with an error.
+// wait waits for a goal, and calls its onStatus. It returns the meeting as last seen, even with an
+// error.
 func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
 	var last Status
 	return c.await(ctx, id, g.mayWait, func(s poll.Snapshot[*Meeting]) (verdict, error) {
@@ -253,8 +262,8 @@ func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
 	})
 }
 
-// look returns the meeting as a response to a request about it alone shows it; if fresh is set, to one that
-// is sent from now on.
+// look returns the meeting as a response to a request about it alone shows it; if fresh is set, to
+// one that is sent from now on.
 func (c *core) look(ctx context.Context, id string, fresh bool) (*Meeting, error) {
 	asked := c.poller.Sending()
 	return c.await(ctx, id, false, func(s poll.Snapshot[*Meeting]) (verdict, error) {
@@ -268,8 +277,8 @@ func (c *core) look(ctx context.Context, id string, fresh bool) (*Meeting, error
 	})
 }
 
-// await calls judge with each snapshot of a meeting until judge or the poller ends the wait, or ctx is done.
-// It returns the meeting as last seen, even with an error.
+// await calls judge with each snapshot of a meeting until judge or the poller ends the wait, or ctx
+// is done. It returns the meeting as last seen, even with an error.
 func (c *core) await(
 	ctx context.Context, id string, mayWait bool, judge func(poll.Snapshot[*Meeting]) (verdict, error),
 ) (last *Meeting, err error) {
@@ -302,8 +311,8 @@ func (c *core) await(
 	}
 }
 
-// warnIfUnknown warns, once for each Client, of a status that this version does not know, because a wait
-// never ends at such a status.
+// warnIfUnknown warns, once for each Client, of a status that this version does not know, because a
+// wait never ends at such a status.
 func (c *core) warnIfUnknown(s Status) {
 	if s.Failed() || s.rank() > 0 {
 		return
