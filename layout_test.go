@@ -27,7 +27,8 @@ func imports(t *testing.T, ofTests bool) map[string][]string {
 		if err != nil {
 			return err
 		}
-		if _, err := os.Stat(filepath.Join(file, "go.mod")); d.IsDir() && err == nil && file != "." {
+		_, err = os.Stat(filepath.Join(file, "go.mod"))
+		if d.IsDir() && err == nil && file != "." {
 			return filepath.SkipDir // a module of its own
 		}
 		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") != ofTests {
@@ -39,7 +40,8 @@ func imports(t *testing.T, ofTests bool) map[string][]string {
 		for _, spec := range parsed.Imports {
 			to, err := strconv.Unquote(spec.Path.Value)
 			require.NoError(t, err)
-			if ours := to == module || strings.HasPrefix(to, module+"/"); ours && !slices.Contains(found[from], to) {
+			ours := to == module || strings.HasPrefix(to, module+"/")
+			if ours && !slices.Contains(found[from], to) {
 				found[from] = append(found[from], to)
 			}
 		}
@@ -51,7 +53,13 @@ func imports(t *testing.T, ofTests bool) map[string][]string {
 // Each package of the client imports only packages that come after it in this list.
 func TestImportsRunOneWay(t *testing.T) {
 	t.Parallel()
-	order := []string{module, module + "/internal/storage", module + "/internal/poll", module + "/internal/rest", module + "/internal/route"}
+	order := []string{
+		module,
+		module + "/internal/storage",
+		module + "/internal/poll",
+		module + "/internal/rest",
+		module + "/internal/route",
+	}
 	all := imports(t, false)
 	for at, from := range order {
 		for _, pkg := range all[from] {

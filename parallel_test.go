@@ -33,7 +33,7 @@ func eachOfMany(t *testing.T, test func(t *testing.T, srv *minutestest.Server, a
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				testbase.Limit(t, 7*24*time.Hour)
+				testbase.Timeout(t, 7*24*time.Hour)
 				srv := minutestest.NewServer(t,
 					minutestest.WithWorld(testkit.LongStages()),
 					minutestest.WithoutAudit(minutestest.ViolationUploadURL))

@@ -20,21 +20,23 @@ import (
 // null.
 func TestResources_OmitEmptyParameters(t *testing.T) {
 	t.Parallel()
+	const standUp = `{"title":"Stand-up","date":"2026-03-10"}`
 	for name, test := range map[string]struct {
 		response    string
 		query, body string
 		call        func(*minutes.Client) error
 	}{
-		"meeting with required fields only": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`,
-			func(c *minutes.Client) error {
-				_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"})
-				return err
-			}},
-		"meeting with empty lists": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`,
-			func(c *minutes.Client) error {
-				_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10", ParticipantIDs: []string{}, SharedWith: []string{}})
-				return err
-			}},
+		"meeting with required fields only": {"meeting", "", standUp, func(c *minutes.Client) error {
+			params := &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"}
+			_, _, err := c.Meetings.Create(t.Context(), params)
+			return err
+		}},
+		"meeting with empty lists": {"meeting", "", standUp, func(c *minutes.Client) error {
+			_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{
+				Title: "Stand-up", Date: "2026-03-10", ParticipantIDs: []string{}, SharedWith: []string{},
+			})
+			return err
+		}},
 		"empty update": {"meeting", "", `{}`, func(c *minutes.Client) error {
 			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{})
 			return err
@@ -47,8 +49,9 @@ func TestResources_OmitEmptyParameters(t *testing.T) {
 			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{Date: new("2026-03-11")})
 			return err
 		}},
-		"update that clears time and project": {"meeting", "", `{"time":"","project_id":""}`, func(c *minutes.Client) error {
-			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{Time: new(""), ProjectID: new("")})
+		"time and project cleared": {"meeting", "", `{"time":"","project_id":""}`, func(c *minutes.Client) error {
+			params := &minutes.MeetingUpdateParams{Time: new(""), ProjectID: new("")}
+			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", params)
 			return err
 		}},
 		"no participants": {"meeting", "", `{"participant_ids":[]}`, func(c *minutes.Client) error {
@@ -101,13 +104,16 @@ func TestResources_OmitEmptyParameters(t *testing.T) {
 func TestResources_DecodeAbsentAndNullFields(t *testing.T) {
 	t.Parallel()
 	standUp := &minutes.Meeting{
-		ID: "mtg_7Kd02", Title: "Stand-up", Date: "2026-03-10", Status: minutes.StatusCreated, Visibility: minutes.VisibilityOrganisation,
+		ID: "mtg_7Kd02", Title: "Stand-up", Date: "2026-03-10",
+		Status: minutes.StatusCreated, Visibility: minutes.VisibilityOrganisation,
 		TemplateID: "tpl_standard", ParticipantIDs: []string{}, CreatedAt: 1773135000, UpdatedAt: 1773135000,
 	}
 	retrospective := &minutes.Meeting{
-		ID: "mtg_7Kd02", Title: "Retrospective", Date: "2026-03-11", Status: minutes.StatusAudioUploaded, Visibility: minutes.VisibilityPrivate,
+		ID: "mtg_7Kd02", Title: "Retrospective", Date: "2026-03-11",
+		Status: minutes.StatusAudioUploaded, Visibility: minutes.VisibilityPrivate,
 		TemplateID: "tpl_standard", CreatedAt: 1773221400, UpdatedAt: 1773221455,
 	}
+	uploadTarget := testkit.OperationNamed(t, "meetings.upload_url").Want
 	for _, test := range []struct {
 		op      minutes.Operation
 		status  int
@@ -124,10 +130,12 @@ func TestResources_DecodeAbsentAndNullFields(t *testing.T) {
 		{"meetings.transcript", 200, "transcript_empty", &minutes.Transcript{}},
 		{
 			"meetings.minutes", 200, "minutes_html",
-			&minutes.Minutes{Format: minutes.FormatHTML, TemplateID: "tpl_board", Content: "<h1>Budget &amp; staffing</h1>"},
+			&minutes.Minutes{
+				Format: minutes.FormatHTML, TemplateID: "tpl_board", Content: "<h1>Budget &amp; staffing</h1>",
+			},
 		},
-		{"meetings.upload_url", 201, "upload_target", testkit.OperationNamed(t, "meetings.upload_url").Want},
-		{"meetings.upload_url", 200, "upload_target_absent", testkit.OperationNamed(t, "meetings.upload_url").Want},
+		{"meetings.upload_url", 201, "upload_target", uploadTarget},
+		{"meetings.upload_url", 200, "upload_target_absent", uploadTarget},
 		{
 			"members.create", 201, "member_nulls",
 			&minutes.Member{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberStatusInvited},
@@ -197,13 +205,25 @@ func TestResources_RejectUnusableParameters(t *testing.T) {
 func TestConstants_MatchTheInterface(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[any]string{
-		minutes.StatusCreated: "created", minutes.StatusAudioUploaded: "audio_uploaded", minutes.StatusTranscribing: "transcribing",
-		minutes.StatusTranscribed: "transcribed", minutes.StatusGeneratingMinutes: "generating_minutes", minutes.StatusMinutesReady: "minutes_ready",
-		minutes.StatusTranscriptionFailed: "transcription_failed", minutes.StatusMinutesFailed: "minutes_failed",
-		minutes.StatusTranscribeBlocked: "transcribe_blocked", minutes.StatusAudioRejected: "audio_rejected",
-		minutes.VisibilityPrivate: "private", minutes.VisibilityOrganisation: "organisation", minutes.VisibilityShared: "shared",
-		minutes.FormatHTML: "html", minutes.FormatMarkdown: "markdown",
-		minutes.MemberStatusActive: "active", minutes.MemberStatusInvited: "invited", minutes.MemberStatusNoAccount: "no_account", minutes.MemberStatusDeactivated: "deactivated",
+		minutes.StatusCreated:             "created",
+		minutes.StatusAudioUploaded:       "audio_uploaded",
+		minutes.StatusTranscribing:        "transcribing",
+		minutes.StatusTranscribed:         "transcribed",
+		minutes.StatusGeneratingMinutes:   "generating_minutes",
+		minutes.StatusMinutesReady:        "minutes_ready",
+		minutes.StatusTranscriptionFailed: "transcription_failed",
+		minutes.StatusMinutesFailed:       "minutes_failed",
+		minutes.StatusTranscribeBlocked:   "transcribe_blocked",
+		minutes.StatusAudioRejected:       "audio_rejected",
+		minutes.VisibilityPrivate:         "private",
+		minutes.VisibilityOrganisation:    "organisation",
+		minutes.VisibilityShared:          "shared",
+		minutes.FormatHTML:                "html",
+		minutes.FormatMarkdown:            "markdown",
+		minutes.MemberStatusActive:        "active",
+		minutes.MemberStatusInvited:       "invited",
+		minutes.MemberStatusNoAccount:     "no_account",
+		minutes.MemberStatusDeactivated:   "deactivated",
 	} {
 		require.Equal(t, want, fmt.Sprint(got))
 	}

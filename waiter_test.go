@@ -61,7 +61,7 @@ func inBubble(
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			testbase.Limit(t, 7*24*time.Hour)
+			testbase.Timeout(t, 7*24*time.Hour)
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			c := testkit.Client(srv)
 			test(t, srv, c, testkit.Uploaded(t, c, "Weekly"))

@@ -85,7 +85,7 @@ func TestDefaultWorld_HasMinutesAtTheFirstPoll(t *testing.T) {
 // Outside a bubble, too, a test can hold a meeting. After Release, a Get wakes the wait.
 func TestRelease_NeedsOneGet(t *testing.T) {
 	t.Parallel()
-	testbase.Limit(t, time.Minute)
+	testbase.Timeout(t, time.Minute)
 	srv := minutestest.NewServer(t)
 	srv.Script(minutestest.Script{Title: "Weekly", Hold: minutes.StatusTranscribing})
 	id := srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly", Status: minutes.StatusAudioUploaded})[0]

@@ -407,7 +407,7 @@ func TestLog_HasNoSecrets(t *testing.T) {
 // for their owner, and a hang-up ends it in order.
 func TestProcess_SurvivesAnUnreadPipeAndEndsAtHangUp(t *testing.T) {
 	t.Parallel()
-	testbase.Limit(t, time.Minute)
+	testbase.Timeout(t, time.Minute)
 	file := filepath.Join(t.TempDir(), "fake.env")
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-addr", "127.0.0.1:0", "-print-env", "-log", "json",
 		"-env-file", file)

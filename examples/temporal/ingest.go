@@ -18,7 +18,7 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-// The task queues. A worker takes few uploads, which cost bandwidth, and thousands
+// The task queues. A worker runs few uploads, which cost bandwidth, and thousands
 // of waits, which cost next to nothing.
 const (
 	uploadQueue = "minutes-uploads"
@@ -161,7 +161,8 @@ func (r *report) status(m *minutes.Meeting) {
 func (r *report) progress(sent, total int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.beat.Sent, r.beat.Total = sent, total
+	r.beat.Sent = sent
+	r.beat.Total = total
 }
 
 func (r *report) send(ctx context.Context) {
@@ -171,7 +172,7 @@ func (r *report) send(ctx context.Context) {
 }
 
 // sendHeartbeats runs work while a ticker sends heartbeats, since OnStatus is not
-// called during a stage. A worker that is stopped releases its work at once, for
+// called during a stage. A worker that is stopped gives its work back at once, for
 // others.
 func sendHeartbeats(ctx context.Context, work func(context.Context, *report) error) error {
 	ctx, cancel := context.WithCancel(ctx)

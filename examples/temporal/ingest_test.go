@@ -54,7 +54,8 @@ func run(activities any, id string, j job, heard func(beat)) (path string, err e
 
 func TestIngest_WritesMinutes(t *testing.T) {
 	t.Parallel()
-	j, dir := aRecording(t), t.TempDir()
+	j := aRecording(t)
+	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic())
 		heard := make(map[minutes.Status]int)
@@ -78,7 +79,8 @@ func TestIngest_WritesMinutes(t *testing.T) {
 // A heartbeat of an upload says how far it is.
 func TestIngest_ReportsProgress(t *testing.T) {
 	t.Parallel()
-	j, dir := aRecording(t), t.TempDir()
+	j := aRecording(t)
+	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic())
 		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(time.Minute).AfterEffect())
@@ -106,10 +108,12 @@ func TestIngest_RetriesFailures(t *testing.T) {
 			srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Times: 3}, minutestest.BadGateway())
 		}, 4, ""},
 		"storage away for a while": {func(srv *minutestest.Server, _ *job) {
-			srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: 2}, minutestest.RefuseUpload(503, "SlowDown"))
+			slowDown := minutestest.RefuseUpload(503, "SlowDown")
+			srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: 2}, slowDown)
 		}, 3, ""},
 		"key rejected for a while": {func(srv *minutestest.Server, _ *job) {
-			srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Times: 2}, minutestest.Refuse(minutes.ErrOrganisationExpired))
+			expired := minutestest.Refuse(minutes.ErrOrganisationExpired)
+			srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Times: 2}, expired)
 		}, 3, ""},
 		"rejected": {func(_ *minutestest.Server, j *job) { j.Date = "today" }, 1, "NotRetryable"},
 		"no recording": {func(_ *minutestest.Server, j *job) {
@@ -121,7 +125,8 @@ func TestIngest_RetriesFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j, dir := aRecording(t), t.TempDir()
+			j := aRecording(t)
+			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, realistic())
 				test.prepare(srv, &j)
@@ -142,7 +147,8 @@ func TestIngest_RetriesFailures(t *testing.T) {
 
 func TestVerdict_SaysWhetherToRetry(t *testing.T) {
 	t.Parallel()
-	refused, ok := errors.AsType[*temporal.ApplicationError](verdict(&minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated}))
+	err := verdict(&minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated})
+	refused, ok := errors.AsType[*temporal.ApplicationError](err)
 	require.True(t, ok)
 	assert.False(t, refused.NonRetryable())
 	assert.Equal(t, 10*time.Minute, refused.NextRetryDelay())
@@ -162,7 +168,8 @@ func TestIDOf_DiffersByPath(t *testing.T) {
 // A worker that is stopped leaves its work to others, at once.
 func TestIngest_ContinuesAfterStop(t *testing.T) {
 	t.Parallel()
-	j, dir := aRecording(t), t.TempDir()
+	j := aRecording(t)
+	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic())
 		a := &activities{srv.Client(), dir}

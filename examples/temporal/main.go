@@ -130,7 +130,7 @@ func work(ctx context.Context, out io.Writer, c client.Client) error {
 			return err
 		}
 	}
-	fmt.Fprintln(out, "Takes recordings, and puts minutes into", dir)
+	fmt.Fprintln(out, "Processes recordings, and writes minutes to", dir)
 	select {
 	case <-ctx.Done():
 	case err = <-ended:

@@ -32,7 +32,8 @@ func FuzzTitle(f *testing.F) {
 	f.Add(" ")
 	f.Add("Überblick \x00")
 	f.Fuzz(func(t *testing.T, title string) {
-		m, _, err := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: day, ExternalID: reference(title, day)})
+		params := &minutes.MeetingCreateParams{Title: title, Date: day, ExternalID: reference(title, day)}
+		m, _, err := client.Meetings.Create(t.Context(), params)
 		switch {
 		case err == nil:
 			assert.Equal(t, reference(title, day), m.ExternalID)

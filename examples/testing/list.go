@@ -17,9 +17,9 @@ type desk struct {
 
 var errNoCredits = errors.New("no credits are left")
 
-// take does the whole job. It can be called again after any failure: the
+// process makes the list of a meeting from its recording. It can be called again after any failure: the
 // reference finds the meeting of the earlier call.
-func (d desk) take(ctx context.Context, title, date string, recording minutes.Source) (list, error) {
+func (d desk) process(ctx context.Context, title, date string, recording minutes.Source) (list, error) {
 	usage, err := d.client.Usage.Get(ctx)
 	if err != nil {
 		return list{}, err
@@ -83,7 +83,8 @@ func actions(markdown string) []item {
 		i := item{what: strings.TrimSpace(what)}
 		if bold, ok := strings.CutPrefix(i.what, "**"); ok {
 			who, what, _ := strings.Cut(bold, ":**")
-			who, what = strings.TrimSpace(who), strings.TrimSpace(what)
+			who = strings.TrimSpace(who)
+			what = strings.TrimSpace(what)
 			if who != "" && what != "" {
 				i = item{who, what}
 			}
@@ -99,7 +100,7 @@ func advice(err error) string {
 	if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok {
 		switch failed.Status {
 		case minutes.StatusAudioRejected:
-			return "The recording was not taken. Is it a sound file of less than a gigabyte?"
+			return "The recording was not accepted. Is it a sound file of less than a gigabyte?"
 		case minutes.StatusTranscribeBlocked:
 			return "This month's transcription is used up. Ask for more, then delete the meeting and try again."
 		case minutes.StatusTranscriptionFailed:

@@ -22,14 +22,16 @@ const (
 	day   = "2026-11-20"
 )
 
-// serviceTest runs a test in a bubble, in which waiting takes no time, with a new service. When it ends, the service
-// fails the test for the client's mistakes, and for faults that were applied too rarely.
+// serviceTest runs a test in a bubble, in which waiting takes no time, with a new service. When it
+// ends, the service fails the test for the client's mistakes, and for faults that were applied too
+// rarely.
 func serviceTest(t *testing.T, test func(t *testing.T, srv *minutestest.Server)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		srv.Script(minutestest.Script{Transcript: spoken, Stages: &minutestest.Stages{Prepare: time.Minute, Transcribe: 10 * time.Minute, Write: time.Minute}})
+		stages := minutestest.Stages{Prepare: time.Minute, Transcribe: 10 * time.Minute, Write: time.Minute}
+		srv.Script(minutestest.Script{Transcript: spoken, Stages: &stages})
 		test(t, srv)
 	})
 }
@@ -41,7 +43,7 @@ var update = flag.Bool("update", false, "write golden files again")
 func TestGolden(t *testing.T) {
 	serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
 		began := time.Now()
-		got, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
+		got, err := desk{srv.Client()}.process(t.Context(), title, day, madeUp())
 		require.NoError(t, err)
 		assert.GreaterOrEqual(t, time.Since(began), 12*time.Minute, "of the bubble's time")
 
@@ -66,7 +68,7 @@ func TestFailureStates(t *testing.T) {
 		t.Run(string(status), func(t *testing.T) {
 			serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
 				srv.Script(minutestest.Script{Title: title, Outcome: status})
-				_, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
+				_, err := desk{srv.Client()}.process(t.Context(), title, day, madeUp())
 				require.Error(t, err)
 				assert.Contains(t, advice(err), told)
 			})
@@ -78,23 +80,42 @@ func TestFailureStates(t *testing.T) {
 func TestFaults(t *testing.T) {
 	for name, tc := range map[string]struct {
 		match minutestest.Match
-		fault []minutestest.Fault
+		fault minutestest.Fault
 	}{
-		"too many requests": {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.RateLimit("7")}},
-		"lost response":     {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.LoseResponse()}},
-		"a proxy's page":    {minutestest.Match{Operation: "usage.get", Times: 2}, []minutestest.Fault{minutestest.BadGateway()}},
-		"a broken upload":   {minutestest.Match{Operation: minutes.OpUpload}, []minutestest.Fault{minutestest.ResetUpload(1000)}},
-		"busy storage":      {minutestest.Match{Operation: minutes.OpUpload}, []minutestest.Fault{minutestest.RefuseUpload(503, "SlowDown")}},
-		"truncated minutes": {minutestest.Match{Operation: "meetings.minutes"}, []minutestest.Fault{minutestest.Truncate(20)}},
+		"too many requests": {
+			match: minutestest.Match{Operation: "meetings.create"},
+			fault: minutestest.RateLimit("7"),
+		},
+		"lost response": {
+			match: minutestest.Match{Operation: "meetings.create"},
+			fault: minutestest.LoseResponse(),
+		},
+		"a proxy's page": {
+			match: minutestest.Match{Operation: "usage.get", Times: 2},
+			fault: minutestest.BadGateway(),
+		},
+		"a broken upload": {
+			match: minutestest.Match{Operation: minutes.OpUpload},
+			fault: minutestest.ResetUpload(1000),
+		},
+		"busy storage": {
+			match: minutestest.Match{Operation: minutes.OpUpload},
+			fault: minutestest.RefuseUpload(503, "SlowDown"),
+		},
+		"truncated minutes": {
+			match: minutestest.Match{Operation: "meetings.minutes"},
+			fault: minutestest.Truncate(20),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
-				srv.Inject(tc.match, tc.fault...)
-				got, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
+				srv.Inject(tc.match, tc.fault)
+				got, err := desk{srv.Client()}.process(t.Context(), title, day, madeUp())
 				require.NoError(t, err)
 				assert.Len(t, got.items, 2)
 				acme := srv.Organisation("org_acme")
-				assert.Equal(t, *minutestest.DefaultWorld().Organisations[0].Credits-1, *acme.Credits, "one set of minutes")
+				before := minutestest.DefaultWorld().Organisations[0].Credits
+				assert.Equal(t, *before-1, *acme.Credits, "one set of minutes")
 			})
 		})
 	}
@@ -106,14 +127,25 @@ func TestRejections(t *testing.T) {
 		change func(*minutestest.Organisation)
 		told   string
 	}{
-		"no credits":    {func(o *minutestest.Organisation) { o.Credits = new(0) }, "Nothing was uploaded"},
-		"a revoked key": {func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true }, "The API key does not work"},
-		"a scope":       {func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []minutes.Scope{minutes.ScopeMeetingsRead} }, "The API key does not work"},
+		"no credits": {
+			change: func(o *minutestest.Organisation) { o.Credits = new(0) },
+			told:   "Nothing was uploaded",
+		},
+		"a revoked key": {
+			change: func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true },
+			told:   "The API key does not work",
+		},
+		"a missing scope": {
+			change: func(o *minutestest.Organisation) {
+				o.Key("key_ci").Scopes = []minutes.Scope{minutes.ScopeMeetingsRead}
+			},
+			told: "The API key does not work",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
 				srv.Update("org_acme", tc.change)
-				_, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
+				_, err := desk{srv.Client()}.process(t.Context(), title, day, madeUp())
 				require.Error(t, err)
 				assert.Contains(t, advice(err), tc.told)
 				assert.Empty(t, srv.Requests(minutes.OpUpload))
@@ -127,11 +159,11 @@ func TestRestart(t *testing.T) {
 	serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // in the transcription
 		defer cancel()
-		_, err := desk{srv.Client()}.take(ctx, title, day, madeUp())
+		_, err := desk{srv.Client()}.process(ctx, title, day, madeUp())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 
 		time.Sleep(time.Hour) // until it is restarted
-		got, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
+		got, err := desk{srv.Client()}.process(t.Context(), title, day, madeUp())
 		require.NoError(t, err)
 		assert.Len(t, got.items, 2)
 		assert.Len(t, srv.Requests(minutes.OpUpload), 1, "nothing is uploaded twice")
@@ -144,8 +176,11 @@ func TestActions(t *testing.T) {
 		markdown string
 		want     []item
 	}{
-		"none":                  {"# Weekly\n\n## Decisions\n\n- Ship.\n", nil},
-		"some":                  {"## Actions\n\n- **Ada:** Write.\n- Tell support.\n\n## Notes\n\n- no\n", []item{{"Ada", "Write."}, {"", "Tell support."}}},
+		"none": {"# Weekly\n\n## Decisions\n\n- Ship.\n", nil},
+		"some": {
+			markdown: "## Actions\n\n- **Ada:** Write.\n- Tell support.\n\n## Notes\n\n- no\n",
+			want:     []item{{"Ada", "Write."}, {"", "Tell support."}},
+		},
 		"list in another style": {"## Actions\r\n\r\n-  **Ada:**  Write.\r\n- \r\n-\r\n", []item{{"Ada", "Write."}}},
 		"a bold word":           {"## Actions\n- **now:**\n- **:** go\n", []item{{"", "**now:**"}, {"", "**:** go"}}},
 	} {

@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if *audio != "" {
 		recording = minutes.FromFile(*audio)
 	}
-	list, err := desk{client}.take(ctx, *title, *date, recording)
+	list, err := desk{client}.process(ctx, *title, *date, recording)
 	if err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func (c *chaos) deviation(format string, args ...any) {
 }
 
 func (c *chaos) run() {
-	testbase.Limit(c.t, 7*24*time.Hour) // the test's name has the seed
+	testbase.Timeout(c.t, 7*24*time.Hour) // the test's name has the seed
 	rnd := rand.New(rand.NewPCG(c.seed, 1))
 	for n := range 2 + rnd.IntN(5) {
 		who := fmt.Sprintf("m%d", n)

@@ -26,7 +26,10 @@ const (
 	secretSig = "feedfacecafebeef0123456789abcdef"
 	secretID  = "AKIAFIREDRILL0042"
 
-	presignedQuery = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" + secretID + "%2F20261120%2Flocal%2Fs3%2Faws4_request&X-Amz-Expires=900&X-Amz-Signature=" + secretSig
+	presignedQuery = "X-Amz-Algorithm=AWS4-HMAC-SHA256" +
+		"&X-Amz-Credential=" + secretID + "%2F20261120%2Flocal%2Fs3%2Faws4_request" +
+		"&X-Amz-Expires=900" +
+		"&X-Amz-Signature=" + secretSig
 )
 
 // requireClean requires a text without the secrets above.
@@ -58,7 +61,9 @@ func hostileServices() map[string]peer {
 	all := strings.Join(spelled(key), " ")
 	return map[string]peer{
 		"code, message, details and request id": testkit.Canned(401,
-			`{"error":{"code":"UNAUTHENTICATED `+key+`","message":"no such key: `+key+`","request_id":"`+key+`","details":{"`+key+`":["`+key+`"]}}}`, "X-Request-Id", key),
+			`{"error":{"code":"UNAUTHENTICATED `+key+`","message":"no such key: `+key+`",`+
+				`"request_id":"`+key+`","details":{"`+key+`":["`+key+`"]}}}`,
+			"X-Request-Id", key),
 		"page of a gateway":  testkit.Canned(502, "<title>"+all+"</title>", "Content-Type", "text/html", "Server", key),
 		"unusable 200":       testkit.Canned(200, `{"`+key+`":1,"id":"`+key),
 		"redirect":           testkit.Canned(302, all, "Location", storageURL+"&key="+key),
@@ -72,22 +77,26 @@ func hostileServices() map[string]peer {
 // hostileStores answer every PUT of a recording.
 func hostileStores() map[string]peer {
 	xml := func(code, message, id string) string {
-		return `<Error><Code>` + code + `</Code><Message>` + message + `</Message><RequestId>` + id + `</RequestId></Error>`
+		return `<Error><Code>` + code + `</Code>` +
+			`<Message>` + message + `</Message><RequestId>` + id + `</RequestId></Error>`
 	}
 	return map[string]peer{
-		"message and id": testkit.Canned(403, xml("SignatureDoesNotMatch", strings.ReplaceAll(storageURL, "&", "&amp;"), secretSig)),
-		"code":           testkit.Canned(400, xml(secretSig, "", "")),
-		"page":           testkit.Canned(400, storageURL),
-		"redirect":       testkit.Canned(307, "", "Location", storageURL),
+		"message and id": testkit.Canned(403,
+			xml("SignatureDoesNotMatch", strings.ReplaceAll(storageURL, "&", "&amp;"), secretSig)),
+		"code":     testkit.Canned(400, xml(secretSig, "", "")),
+		"page":     testkit.Canned(400, storageURL),
+		"redirect": testkit.Canned(307, "", "Location", storageURL),
 		"the URL": fails(func(req *http.Request) error {
 			return fmt.Errorf("tracing: %w", &url.Error{Op: "Put", URL: req.URL.String(), Err: io.EOF})
 		}),
-		"joined errors": fails(func(req *http.Request) error { return errors.Join(io.EOF, errors.New(req.URL.RawQuery)) }),
+		"joined errors": fails(func(req *http.Request) error {
+			return errors.Join(io.EOF, errors.New(req.URL.RawQuery))
+		}),
 	}
 }
 
-// No error, log line or attempt shows the key or the query of an upload URL, even if the service, storage or the transport
-// repeats them.
+// No error, log line or attempt shows the key or the query of an upload URL, even if the service,
+// storage or the transport repeats them.
 func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 	t.Parallel()
 	for name, service := range hostileServices() {
@@ -104,7 +113,14 @@ func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 		testSecrets(t, "storage: "+name, directed(storageURL, store), upload)
 	}
 	refuses := fails(func(*http.Request) error { return testbase.ErrRefused })
-	for _, unusable := range []string{"https://storage.example/%zz?", "https://[::1/b?", "?", "http://storage.example/b?", "https://user:" + secretSig + "@storage.example/b?", "https://" + secretKey + ".example/" + secretKey + "?"} {
+	for _, unusable := range []string{
+		"https://storage.example/%zz?",
+		"https://[::1/b?",
+		"?",
+		"http://storage.example/b?",
+		"https://user:" + secretSig + "@storage.example/b?",
+		"https://" + secretKey + ".example/" + secretKey + "?",
+	} {
 		testSecrets(t, fmt.Sprintf("upload URL %q", unusable), directed(unusable+presignedQuery, refuses), upload)
 	}
 }
@@ -116,13 +132,15 @@ func directed(uploadURL string, store peer) peer {
 		case req.URL.Host != "minutes.example":
 			return store(req)
 		case req.Method == http.MethodPost:
-			return testkit.Canned(200, `{"upload_url":"`+uploadURL+`","expires_in":900,"method":"PUT"}`)(req)
+			return testkit.Canned(200, `{"upload_url":"`+uploadURL+`","expires_in":900}`)(req)
 		}
 		return testkit.Canned(200, `{"id":"mtg_1","status":"created"}`)(req)
 	}
 }
 
-func testSecrets(t *testing.T, name string, network peer, call func(context.Context, *minutes.Client) []error) {
+func testSecrets(
+	t *testing.T, name string, network peer, call func(context.Context, *minutes.Client) []error,
+) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
@@ -133,9 +151,14 @@ func testSecrets(t *testing.T, name string, network peer, call func(context.Cont
 				assert.False(t, elsewhere, "the key went to %s", req.URL.Host)
 				return network(req)
 			})}
-			c, err := minutes.New("https://minutes.example", secretKey, minutes.WithHTTPClient(hc), minutes.WithMaxRetries(1),
-				minutes.WithLogger(slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))),
-				minutes.WithObserver(func(_ context.Context, a minutes.Attempt) { _, _ = io.WriteString(out, testkit.Shown(a)) }))
+			logs := slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})
+			observe := func(_ context.Context, a minutes.Attempt) {
+				_, err := io.WriteString(out, testkit.Shown(a))
+				assert.NoError(t, err)
+			}
+			c, err := minutes.New("https://minutes.example", secretKey,
+				minutes.WithHTTPClient(hc), minutes.WithMaxRetries(1),
+				minutes.WithLogger(slog.New(logs)), minutes.WithObserver(observe))
 			require.NoError(t, err)
 			for _, err := range call(t.Context(), c) {
 				require.Error(t, err)

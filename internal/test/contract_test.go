@@ -70,9 +70,13 @@ func TestEveryOperation_NeedsItsScope(t *testing.T) {
 	scopes = slices.Compact(scopes)
 	for _, scope := range scopes {
 		others := slices.DeleteFunc(slices.Clone(scopes), func(s minutes.Scope) bool { return s == scope })
-		acme.Keys = append(acme.Keys,
-			minutestest.Key{Secret: "key_only_" + string(scope), IntegrationID: "int_ci", Scopes: []minutes.Scope{scope}},
-			minutestest.Key{Secret: "key_without_" + string(scope), IntegrationID: "int_ci", Scopes: others})
+		only := minutestest.Key{
+			Secret: "key_only_" + string(scope), IntegrationID: "int_ci", Scopes: []minutes.Scope{scope},
+		}
+		without := minutestest.Key{
+			Secret: "key_without_" + string(scope), IntegrationID: "int_ci", Scopes: others,
+		}
+		acme.Keys = append(acme.Keys, only, without)
 	}
 	srv := minutestest.NewServer(t, minutestest.WithWorld(world))
 	for _, op := range testkit.Operations() {

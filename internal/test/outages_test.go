@@ -87,7 +87,7 @@ func TestOutage_HardlyEndsJobs(t *testing.T) {
 			t.Run(fmt.Sprint(test.lasts, " ", name), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					testbase.Limit(t, 24*time.Hour)
+					testbase.Timeout(t, 24*time.Hour)
 					srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 					var failed atomic.Int64
 					var all sync.WaitGroup
@@ -146,7 +146,7 @@ func TestOutage_DelaysALoneWaitByHalfAMinute(t *testing.T) {
 }
 
 func testLoneWait(t *testing.T, lasts time.Duration, down func(*http.Request) (*http.Response, error), rnd *rand.Rand) {
-	testbase.Limit(t, 24*time.Hour)
+	testbase.Timeout(t, 24*time.Hour)
 	srv := minutestest.NewServer(t)
 	srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing})
 	network := &outageNetwork{next: srv.HTTPClient().Transport, down: down}

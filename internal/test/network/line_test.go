@@ -24,7 +24,8 @@ func TestClient_RecoversFromDroppedConnections(t *testing.T) {
 	for name, front := range fronts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const limit, interval = time.Minute, 30 * time.Second
+			const recovery = time.Minute
+			const pollInterval = 30 * time.Second
 			o := newOrigin(t)
 			l := newLine(t, front(t, o))
 			l.add("drop", `"before": 0`)
@@ -44,16 +45,17 @@ func TestClient_RecoversFromDroppedConnections(t *testing.T) {
 					return client.Meetings.Upload(ctx, other, testkit.Audio(100_000), nil)
 				},
 				"wait": func(context.Context) error { // begins before the drop
-					ctx, cancel := context.WithTimeout(t.Context(), interval+limit)
+					ctx, cancel := context.WithTimeout(t.Context(), pollInterval+recovery)
 					defer cancel()
-					_, err := client.Meetings.Wait(ctx, held, &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { polled <- struct{}{} }})
+					onStatus := func(*minutes.Meeting) { polled <- struct{}{} }
+					_, err := client.Meetings.Wait(ctx, held, &minutes.WaitOptions{OnStatus: onStatus})
 					return err
 				},
 			}
 			var group sync.WaitGroup
 			begin := func(name string) {
 				group.Go(func() {
-					ctx, cancel := context.WithTimeout(t.Context(), limit)
+					ctx, cancel := context.WithTimeout(t.Context(), recovery)
 					defer cancel()
 					began := time.Now()
 					err := tasks[name](ctx)
@@ -62,7 +64,11 @@ func TestClient_RecoversFromDroppedConnections(t *testing.T) {
 				})
 			}
 			begin("wait")
-			<-polled
+			select {
+			case <-polled:
+			case <-time.After(recovery):
+				require.Fail(t, "the wait has not polled")
+			}
 			for _, r := range o.Requests() {
 				t.Logf("before the drop: %s over %s", r.Operation, r.Header.Get("X-Seen-Proto"))
 			}
@@ -84,19 +90,21 @@ func TestUpload_AsFastAsHTTP1OverDistance(t *testing.T) {
 	l.roundTrip(100 * time.Millisecond)
 	client := o.client(t, l.url())
 	recording, sum := testkit.Noise(10 << 20)
-	fastest := func(do func(id string)) time.Duration {
+	fastest := func(send func(id string)) time.Duration {
 		best := time.Hour
 		for range 2 { // one timing may be noise
 			id := create(t, client, "Weekly")
 			began := time.Now()
-			do(id)
+			send(id)
 			best = min(best, time.Since(began))
 			testkit.RequireArrived(t, o.Server, id, sum)
 		}
 		return best
 	}
 	plain := fastest(func(id string) { plainPut(t, client, id, recording) })
-	upload := fastest(func(id string) { require.NoError(t, client.Meetings.Upload(t.Context(), id, recording, nil)) })
+	upload := fastest(func(id string) {
+		require.NoError(t, client.Meetings.Upload(t.Context(), id, recording, nil))
+	})
 	t.Logf("10 MiB: plain PUT over HTTP/1.1 %v, Upload %v", plain, upload)
 	assert.Less(t, upload.Seconds()/plain.Seconds(), 3.0)
 }
@@ -111,10 +119,12 @@ func plainPut(t *testing.T, client *minutes.Client, id string, source minutes.So
 	data := make([]byte, rec.Size)
 	_, err = rec.Audio.ReadAt(data, 0)
 	require.NoError(t, err)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, target.UploadURL.Reveal(), bytes.NewReader(data))
+	url := target.UploadURL.Reveal()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url, bytes.NewReader(data))
 	require.NoError(t, err)
 	req.Header.Set("Content-Type", rec.ContentType)
-	transport := &http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
+	withoutHTTP2 := map[string]func(string, *tls.Conn) http.RoundTripper{}
+	transport := &http.Transport{TLSNextProto: withoutHTTP2}
 	defer transport.CloseIdleConnections()
 	resp, err := transport.RoundTrip(req)
 	require.NoError(t, err)

@@ -106,10 +106,14 @@ func start(t *testing.T, addr, config, name string, args ...string) {
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
 	cmd := exec.Command(program(t, name), append(args, file)...)
 	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
+	cmd.Stdout = &output
+	cmd.Stderr = &output
 	require.NoError(t, cmd.Start())
 	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }()
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		<-ended
@@ -215,7 +219,8 @@ const passOn = `
 func nginx(t *testing.T, o *origin, http, server string) string {
 	t.Helper()
 	addr := freeAddr()
-	start(t, addr, strings.NewReplacer("ADDR", addr, "ORIGIN", o.addr, "CERT", certificate, "DIR", t.TempDir()).Replace(`
+	values := strings.NewReplacer("ADDR", addr, "ORIGIN", o.addr, "CERT", certificate, "DIR", t.TempDir())
+	start(t, addr, values.Replace(`
 daemon off;
 master_process off;
 pid DIR/pid;

@@ -55,14 +55,23 @@ func TestClient_ReportsRejectingProxy(t *testing.T) { // not parallel: HTTPS_PRO
 		name, status, config string
 		opts                 []minutes.Option
 	}{
-		{"no password", "407", "BasicAuth " + proxyUser + " another\n", []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: withoutPassword})}},
-		{"filter after password", "403", "BasicAuth " + proxyUser + " " + proxyPassword + "\nFilter \"" + filter + "\"\n", nil},
+		{
+			name:   "no password",
+			status: "407",
+			config: "BasicAuth " + proxyUser + " another\n",
+			opts:   []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: withoutPassword})},
+		},
+		{
+			name:   "filter after password",
+			status: "403",
+			config: "BasicAuth " + proxyUser + " " + proxyPassword + "\nFilter \"" + filter + "\"\n",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := newOrigin(t)
 			port := proxyAddr[strings.LastIndex(proxyAddr, ":")+1:]
-			start(t, proxyAddr, "Listen 127.0.0.1\nPort "+port+"\nTimeout 60\nAllow 127.0.0.1\nLogLevel Critical\n"+test.config,
-				"tinyproxy", "-d", "-c")
+			listen := "Listen 127.0.0.1\nPort " + port + "\nTimeout 60\nAllow 127.0.0.1\nLogLevel Critical\n"
+			start(t, proxyAddr, listen+test.config, "tinyproxy", "-d", "-c")
 			check := func(t *testing.T, err error, attempts *atomic.Int32) {
 				t.Helper()
 				requirePermanent(t, err, attempts, proxyAddr, test.status)
@@ -76,7 +85,8 @@ func TestClient_ReportsRejectingProxy(t *testing.T) { // not parallel: HTTPS_PRO
 						return err
 					},
 					minutes.OpMeetingsCreate: func(c *minutes.Client) error {
-						_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"})
+						params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"}
+						_, _, err := c.Meetings.Create(t.Context(), params)
 						return err
 					},
 				} {

@@ -21,8 +21,8 @@ type line struct {
 // newLine returns a line to addr.
 func newLine(t *testing.T, addr string) *line {
 	t.Helper()
-	log := zerolog.Nop()
-	l := &line{t, toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), log), t.Name(), "127.0.0.1:0", addr)}
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	l := &line{t, toxiproxy.NewProxy(server, t.Name(), "127.0.0.1:0", addr)}
 	require.NoError(t, l.proxy.Start())
 	t.Cleanup(l.proxy.Stop)
 	return l

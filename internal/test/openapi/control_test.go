@@ -14,18 +14,26 @@ func TestControlAPI_MatchesItsDocument(t *testing.T) {
 	env := launch(t)
 	service := env["MINUTES_BASE_URL"]
 	control := proxy(t, env["MINUTES_CONTROL_URL"], c, known)
-	ask(t, control, `POST /scripts {"title":"Held","hold":"audio_uploaded","duration":"90s","stages":{"write":"1m30s"}}`)
+	ask(t, control, `POST /scripts {
+		"title": "Held", "hold": "audio_uploaded", "duration": "90s", "stages": {"write":"1m30s"}
+	}`)
 	ask(t, control, `POST /faults {
 		"match": {"title":"Held","times":-1},
 		"faults": [{"kind":"respond","status":502,"header":{"A":"b"},"delay":"1s"}],
 		"from": "1h", "to": "2h"
 	}`)
 	var m struct{ ID string }
-	_ = json.Unmarshal(ask(t, service, `POST /v1/meetings {"title":"Held","date":"2026-11-21","external_id":"held"}`), &m)
+	created := ask(t, service, `POST /v1/meetings {"title":"Held","date":"2026-11-21","external_id":"held"}`)
+	if err := json.Unmarshal(created, &m); err != nil {
+		t.Fatal(err)
+	}
 	var target struct {
 		URL string `json:"upload_url"`
 	}
-	_ = json.Unmarshal(ask(t, service, "POST /v1/meetings/"+m.ID+`/upload-url {"content_type":"application/json"}`), &target)
+	directed := ask(t, service, "POST /v1/meetings/"+m.ID+`/upload-url {"content_type":"application/json"}`)
+	if err := json.Unmarshal(directed, &target); err != nil {
+		t.Fatal(err)
+	}
 	ask(t, "", "PUT "+target.URL+` "audio"`) // with the key, which is a violation
 	for _, what := range []string{
 		"GET /",

@@ -39,10 +39,12 @@ func OwnTransport(t testing.TB) *http.Transport {
 	return tr
 }
 
+var noHost = &net.DNSError{Err: "no such host", Name: "api.minutes.test", IsNotFound: true}
+
 // The reasons why a connection fails.
 var (
 	ErrRefused   error = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-	ErrNoHost    error = &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "api.minutes.test", IsNotFound: true}}
+	ErrNoHost    error = &net.OpError{Op: "dial", Net: "tcp", Err: noHost}
 	ErrUntrusted error = &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}
 	ErrHandshake error = tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}
 )

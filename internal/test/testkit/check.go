@@ -42,7 +42,14 @@ func RequirePlain(t testing.TB, err error) {
 	require.NotContains(t, text, "\n")
 	require.NotContains(t, text, "\x1b")
 	require.NotContains(t, text, Key)
-	for _, raw := range []string{"invalid character", "unexpected end of JSON", "unmarshal", "%!", "<nil>", "looking for beginning"} {
+	for _, raw := range []string{
+		"invalid character",
+		"unexpected end of JSON",
+		"unmarshal",
+		"%!",
+		"<nil>",
+		"looking for beginning",
+	} {
 		require.NotContains(t, text, raw)
 	}
 }

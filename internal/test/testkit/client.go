@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/jarcoal/httpmock"
@@ -43,7 +42,15 @@ func OneResponse(t testing.TB, status int, body string) (*minutes.Client, func()
 	arrived := make(chan Sent, 100)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got, _ := io.ReadAll(r.Body)
-		arrived <- Sent{r.Method, r.RequestURI, r.Host, string(got), r.Header.Clone(), r.ContentLength, r.TransferEncoding}
+		arrived <- Sent{
+			Method:   r.Method,
+			URI:      r.RequestURI,
+			Host:     r.Host,
+			Body:     string(got),
+			Header:   r.Header.Clone(),
+			Length:   r.ContentLength,
+			Encoding: r.TransferEncoding,
+		}
 		if body != "" {
 			w.Header().Set("Content-Type", "application/json")
 		}
@@ -51,7 +58,8 @@ func OneResponse(t testing.TB, status int, body string) (*minutes.Client, func()
 		_, _ = io.WriteString(w, body)
 	}))
 	t.Cleanup(srv.Close)
-	client, err := New(srv.URL+"/gateway/minutes%2Fapi/", Key, minutes.WithHTTPClient(srv.Client()), minutes.WithMaxRetries(0))
+	client, err := New(srv.URL+"/gateway/minutes%2Fapi/", Key,
+		minutes.WithHTTPClient(srv.Client()), minutes.WithMaxRetries(0))
 	require.NoError(t, err)
 	return client, func() []Sent {
 		var all []Sent
@@ -69,7 +77,8 @@ var debugOptions = func() []minutes.Option {
 	if os.Getenv(EnvDebug) == "" {
 		return nil
 	}
-	return []minutes.Option{minutes.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))}
+	handler := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})
+	return []minutes.Option{minutes.WithLogger(slog.New(handler))}
 }()
 
 // Client is srv.Client for tests: with [EnvDebug] set, it logs.
@@ -84,7 +93,7 @@ func New(baseURL, key string, opts ...minutes.Option) (*minutes.Client, error) {
 
 // Responding returns a Client without retries that gets this response to every request,
 // and its transport, which counts the requests.
-func Responding(t testing.TB, respond func(*http.Request) (*http.Response, error)) (*minutes.Client, *httpmock.MockTransport) {
+func Responding(t testing.TB, respond httpmock.Responder) (*minutes.Client, *httpmock.MockTransport) {
 	t.Helper()
 	mock := httpmock.NewMockTransport()
 	mock.RegisterNoResponder(respond)
@@ -114,14 +123,17 @@ func Silent(t *testing.T) *minutes.Client {
 		t.Errorf("a request was made: %s %s", req.Method, req.URL)
 		return nil, errors.New("no request should have been made")
 	})
-	c, err := minutes.New("https://minutes.example", Key, minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithMaxRetries(0))
+	c, err := minutes.New("https://minutes.example", Key,
+		minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithMaxRetries(0))
 	require.NoError(t, err)
 	return c
 }
 
 // Directed returns a Client whose service directs recordings to target and reports the
 // given status. Requests to storage go through next.
-func Directed(t testing.TB, target string, status minutes.Status, next http.RoundTripper, opts ...minutes.Option) *minutes.Client {
+func Directed(
+	t testing.TB, target string, status minutes.Status, next http.RoundTripper, opts ...minutes.Option,
+) *minutes.Client {
 	t.Helper()
 	hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		if req.URL.Host != "localhost:1" {
@@ -132,16 +144,20 @@ func Directed(t testing.TB, target string, status minutes.Status, next http.Roun
 			body = Revealed{target, 900, http.MethodPut}
 		}
 		data, err := json.Marshal(body)
-		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(data))), Request: req}, err
+		if err != nil {
+			return nil, err
+		}
+		return Canned(http.StatusOK, string(data))(req)
 	})}
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
-	if u, err := url.Parse(target); err == nil && u.Host != "" {
+	u, err := url.Parse(target)
+	if err == nil && u.Host != "" {
 		jar.SetCookies(u, []*http.Cookie{{Name: "session", Value: "secret", Path: "/"}})
 	}
 	hc.Jar = jar
-	opts = append([]minutes.Option{minutes.WithHTTPClient(hc), minutes.WithMaxRetries(2), minutes.WithRateLimit(0, 0)}, opts...)
-	c, err := New("http://localhost:1", Key, opts...)
+	defaults := []minutes.Option{minutes.WithHTTPClient(hc), minutes.WithMaxRetries(2), minutes.WithRateLimit(0, 0)}
+	c, err := New("http://localhost:1", Key, append(defaults, opts...)...)
 	require.NoError(t, err)
 	return c
 }
@@ -155,7 +171,8 @@ type Revealed struct {
 
 // Presigned returns a URL as a Client decodes it.
 func Presigned(url string) (u minutes.PresignedURL) {
-	if err := u.UnmarshalText([]byte(url)); err != nil {
+	err := u.UnmarshalText([]byte(url))
+	if err != nil {
 		panic(err)
 	}
 	return u

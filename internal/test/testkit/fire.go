@@ -38,7 +38,13 @@ func Jobs() []Job {
 				return err
 			}
 		}
-		jobs = append(jobs, Job{Name: string(op.Name), Op: op.Name, Repeats: op.Retried, Ready: op.NeedsMinutes, Call: call})
+		jobs = append(jobs, Job{
+			Name:    string(op.Name),
+			Op:      op.Name,
+			Repeats: op.Retried,
+			Ready:   op.NeedsMinutes,
+			Call:    call,
+		})
 	}
 	referenced := &minutes.MeetingCreateParams{Title: "Fire drill", Date: "2026-11-20", ExternalID: "drill/1"}
 	return append(jobs, Job{
@@ -69,8 +75,7 @@ func (j Job) MeetingFor(t testing.TB, srv *minutestest.Server) string {
 	return m.ID
 }
 
-// Identify returns the operation and the meeting of a request to the in-memory
-// service, or "" if the interface has none.
+// Identify returns the operation and the meeting of a request to the fake, or "" if the API has none.
 func Identify(r *http.Request) (op minutes.Operation, meetingID string) {
 	path := strings.Split(r.URL.Path, "/")
 	if path[1] == "storage" {

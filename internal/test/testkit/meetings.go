@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"io"
 	"math/rand/v2"
@@ -64,7 +65,8 @@ func Noise(n int) (minutes.Source, string) {
 // Waiting creates a meeting that waits for its audio.
 func Waiting(t testing.TB, srv *minutestest.Server) string {
 	t.Helper()
-	m, _, err := Client(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "To be heard", Date: "2026-11-20"})
+	params := &minutes.MeetingCreateParams{Title: "To be heard", Date: "2026-11-20"}
+	m, _, err := Client(srv).Meetings.Create(t.Context(), params)
 	require.NoError(t, err)
 	return m.ID
 }
@@ -97,11 +99,10 @@ func RequireArrived(t testing.TB, srv *minutestest.Server, id, sum string) {
 func WAV(seconds int) minutes.Source {
 	const rate = 8000
 	data := make([]byte, 44+seconds*rate)
-	copy(data, "RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00data")
-	for i, n := range []int{36 + seconds*rate, seconds * rate} {
-		at := []int{4, 40}[i]
-		data[at], data[at+1], data[at+2], data[at+3] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
-	}
+	copy(data, "RIFF\x00\x00\x00\x00WAVE"+
+		"fmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00data")
+	binary.LittleEndian.PutUint32(data[4:], uint32(36+seconds*rate))
+	binary.LittleEndian.PutUint32(data[40:], uint32(seconds*rate))
 	return minutes.FromReaderAt(bytes.NewReader(data), int64(len(data)), "audio/wav")
 }
 
@@ -114,7 +115,9 @@ func Direct(srv *minutestest.Server) *http.Client {
 			return nil, req.Context().Err()
 		}
 		r := req.Clone(req.Context())
-		r.Host, r.RequestURI, r.RemoteAddr = req.URL.Host, req.URL.RequestURI(), "127.0.0.1:1"
+		r.Host = req.URL.Host
+		r.RequestURI = req.URL.RequestURI()
+		r.RemoteAddr = "127.0.0.1:1"
 		if r.Body == nil {
 			r.Body = http.NoBody
 		}
@@ -123,7 +126,8 @@ func Direct(srv *minutestest.Server) *http.Client {
 				if broken != http.ErrAbortHandler {
 					panic(broken)
 				}
-				resp, err = nil, io.ErrUnexpectedEOF
+				resp = nil
+				err = io.ErrUnexpectedEOF
 			}
 		}()
 		rec := httptest.NewRecorder()

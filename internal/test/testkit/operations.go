@@ -110,25 +110,27 @@ func Operations() []Operation {
 	}, {
 		Name: "meetings.list", Method: "GET", Path: "/v1/meetings",
 		Scope: "meetings:read", Retried: true,
-		Query:  "cursor=c2Vjb25kIHBhZ2U%3D%26&date_from=2026-03-01&date_to=2026-03-31&external_id=crm%2F4711+%2B&limit=50",
+		Query: "cursor=c2Vjb25kIHBhZ2U%3D%26&date_from=2026-03-01&date_to=2026-03-31" +
+			"&external_id=crm%2F4711+%2B&limit=50",
 		Status: 200, Response: "meeting_page", Object: "MeetingPage",
 		Invoke: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Meetings.List(ctx, &minutes.MeetingListParams{
-				Limit: 50, Cursor: "c2Vjb25kIHBhZ2U=&", ExternalID: "crm/4711 +", DateFrom: "2026-03-01", DateTo: "2026-03-31",
+				Limit: 50, Cursor: "c2Vjb25kIHBhZ2U=&", ExternalID: "crm/4711 +",
+				DateFrom: "2026-03-01", DateTo: "2026-03-31",
 			}))
 		},
 		Want: &minutes.MeetingPage{
 			Meetings: []*minutes.Meeting{
 				{
 					ID: "mtg_7Kd04", Title: "Retrospective", Date: "2026-03-11",
-					Status: minutes.StatusTranscribeBlocked, Visibility: minutes.VisibilityPrivate, TemplateID: "tpl_standard",
-					CreatedAt: 1773221400, UpdatedAt: 1773221455,
+					Status: minutes.StatusTranscribeBlocked, Visibility: minutes.VisibilityPrivate,
+					TemplateID: "tpl_standard", CreatedAt: 1773221400, UpdatedAt: 1773221455,
 				},
 				{
 					ID: "mtg_7Kd02", Title: "Budget", Date: "2026-03-09", Time: "14:30",
 					Status: minutes.StatusMinutesReady, Visibility: minutes.VisibilityShared, TemplateID: "tpl_board",
-					ParticipantIDs: []string{"emp_ada"}, ProjectID: "prj_apollo", ExternalID: "crm/4711", DurationSeconds: 65,
-					CreatedAt: 1773062400, UpdatedAt: 1773066061,
+					ParticipantIDs: []string{"emp_ada"}, ProjectID: "prj_apollo", ExternalID: "crm/4711",
+					DurationSeconds: 65, CreatedAt: 1773062400, UpdatedAt: 1773066061,
 				},
 			},
 			NextCursor: "c2Vjb25kIHBhZ2U=",
@@ -140,14 +142,14 @@ func Operations() []Operation {
 	}, {
 		Name: "meetings.create", Method: "POST", Path: "/v1/meetings",
 		Scope: "meetings:write",
-		Body: `{"title":"Budget","date":"2026-03-09","time":"14:30","external_id":"crm/4711","participant_ids":["emp_ada","emp_ben"],` +
-			`"project_id":"prj_apollo","shared_with":["emp_chloe"],"template_id":"tpl_board","visibility":"shared"}`,
+		Body: `{"title":"Budget","date":"2026-03-09","time":"14:30","external_id":"crm/4711",` +
+			`"participant_ids":["emp_ada","emp_ben"],"project_id":"prj_apollo","shared_with":["emp_chloe"],"template_id":"tpl_board","visibility":"shared"}`,
 		Status: 201, Response: "meeting", Object: "Meeting",
 		Invoke: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			m, created, err := c.Meetings.Create(ctx, &minutes.MeetingCreateParams{
 				Title: "Budget", Date: "2026-03-09", Time: "14:30", ExternalID: "crm/4711",
-				ParticipantIDs: []string{"emp_ada", "emp_ben"}, ProjectID: "prj_apollo", SharedWith: []string{"emp_chloe"},
-				TemplateID: "tpl_board", Visibility: minutes.VisibilityShared,
+				ParticipantIDs: []string{"emp_ada", "emp_ben"}, ProjectID: "prj_apollo",
+				SharedWith: []string{"emp_chloe"}, TemplateID: "tpl_board", Visibility: minutes.VisibilityShared,
 			})
 			return Creation{Meeting: m, Created: created}, err
 		},
@@ -212,7 +214,9 @@ func Operations() []Operation {
 		Invoke: func(ctx context.Context, c *minutes.Client, id string) (any, error) {
 			return Result(c.Meetings.Minutes(ctx, id, minutes.FormatMarkdown))
 		},
-		Want: &minutes.Minutes{Format: minutes.FormatMarkdown, TemplateID: "tpl_board", Content: "# Budget\n\n- Ada: agreed\n"},
+		Want: &minutes.Minutes{
+			Format: minutes.FormatMarkdown, TemplateID: "tpl_board", Content: "# Budget\n\n- Ada: agreed\n",
+		},
 	}, {
 		Name: "meetings.transcript", Method: "GET", Path: "/v1/meetings/mtg_7Kd02/transcript",
 		Scope: "minutes:read", Retried: true, NeedsMinutes: true,

@@ -13,12 +13,14 @@ var Responses = map[string]map[string]string{
 	// Section 2.
 	"Meeting": {
 		"meeting": `{
-  "id": "mtg_7Kd02", "title": "Budget & staffing, “Q3”", "date": "2026-03-09", "time": "14:30", "status": "minutes_ready",
-  "visibility": "shared", "template_id": "tpl_board", "participant_ids": ["emp_ada", "emp_ben"], "project_id": "prj_apollo",
+  "id": "mtg_7Kd02", "title": "Budget & staffing, “Q3”", "date": "2026-03-09", "time": "14:30",
+  "status": "minutes_ready", "visibility": "shared", "template_id": "tpl_board",
+  "participant_ids": ["emp_ada", "emp_ben"], "project_id": "prj_apollo",
   "external_id": "crm/4711", "duration_seconds": 1805, "created_at": 1773062400, "updated_at": 1773066061
 }`,
 		"meeting_absent": `{
-  "id": "mtg_7Kd02", "title": "Retrospective", "date": "2026-03-11", "status": "audio_uploaded", "visibility": "private",
+  "id": "mtg_7Kd02", "title": "Retrospective", "date": "2026-03-11",
+  "status": "audio_uploaded", "visibility": "private",
   "template_id": "tpl_standard", "created_at": 1773221400, "updated_at": 1773221455
 }`,
 		"meeting_nulls": `{
@@ -43,7 +45,9 @@ var Responses = map[string]map[string]string{
 		"meeting_page_nulls":  `{"meetings": [], "next_cursor": null}`,
 	},
 	"Member": {
-		"member":        `{"id": "emp_ada", "name": "Ada Lovelace", "role": "Head of Engineering", "status": "no_account"}`,
+		"member": `{
+  "id": "emp_ada", "name": "Ada Lovelace", "role": "Head of Engineering", "status": "no_account"
+}`,
 		"member_absent": `{"id": "emp_dai", "name": "Dai Nguyen", "status": "deactivated"}`,
 		"member_nulls":  `{"id": "emp_dai", "name": "Dai Nguyen", "role": null, "status": "invited"}`,
 	},
