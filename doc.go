@@ -5,7 +5,11 @@
 // minutes:
 //
 //	client, err := minutes.NewFromEnv() // MINUTES_BASE_URL, MINUTES_API_KEY
-//	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "weekly-2026-11-20"}
+//	params := &minutes.MeetingCreateParams{
+//		Title:      "Weekly",
+//		Date:       "2026-11-20",
+//		ExternalID: "weekly-2026-11-20",
+//	}
 //	result, err := client.Meetings.Process(ctx, params, minutes.FromFile("weekly.mp3"), nil)
 //
 // The ExternalID makes the call idempotent, so you can run it again after a crash. If you stored

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -46,13 +47,14 @@ func ExampleClient_Do() {
 	srv.Inject(minutestest.Match{Path: "/v1/meetings/mtg_1"},
 		minutestest.Respond(200, "application/json", `{"id":"mtg_1","title":"Weekly","language":"en"}`))
 	client := srv.Client()
-	ctx, id := context.Background(), "mtg_1"
+	id := "mtg_1"
 
+	request := minutes.Request{Method: "GET", Path: "/v1/meetings/" + url.PathEscape(id)}
 	var m struct {
 		minutes.Meeting
 		Language string `json:"language"`
 	}
-	_, err := client.Do(ctx, minutes.Request{Method: "GET", Path: "/v1/meetings/" + url.PathEscape(id)}, &m)
+	_, err := client.Do(context.Background(), request, &m)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -64,8 +66,9 @@ func ExampleClient_Do() {
 func ExampleContextWithResponse() {
 	srv := minutestest.New()
 	defer srv.Close()
+	body := `{"id":"mtg_1","title":"Weekly","status":"created","language":"en"}`
 	srv.Inject(minutestest.Match{Path: "/v1/meetings/mtg_1"},
-		minutestest.Respond(200, "application/json", `{"id":"mtg_1","title":"Weekly","status":"created","language":"en"}`))
+		minutestest.Respond(200, "application/json", body))
 	client := srv.Client()
 
 	var resp minutes.Response
@@ -77,11 +80,70 @@ func ExampleContextWithResponse() {
 	var extra struct {
 		Language string `json:"language"`
 	}
-	if err := json.Unmarshal(resp.Body, &extra); err != nil {
+	err = json.Unmarshal(resp.Body, &extra)
+	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(m.Title, extra.Language, resp.StatusCode)
 	// Output: Weekly en 200
+}
+
+// Send a trace id, or the header that a gateway asks for, with every request of a call.
+func ExampleContextWithHeader() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+
+	ctx := minutes.ContextWithHeader(context.Background(), http.Header{
+		"Traceparent": {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
+	})
+	_, err := client.Usage.Get(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(srv.Requests()[0].Header.Get("Traceparent"))
+	// Output: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+}
+
+// The key is in a file, which a secret store replaces before it revokes the old key. Calls and
+// waits go on with the new key.
+func ExampleWithAPIKeyFunc() {
+	srv := minutestest.New()
+	defer srv.Close()
+	dir, err := os.MkdirTemp("", "secrets-*")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	keyFile := filepath.Join(dir, "minutes-key")
+	store := func(key string) {
+		err := os.WriteFile(keyFile, []byte(key+"\n"), 0o600)
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	store("key_ada")
+
+	readKey := func(context.Context) (string, error) {
+		key, err := os.ReadFile(keyFile)
+		return string(key), err
+	}
+	client, err := minutes.New(minutestest.BaseURL, "", // in your program, without the next line
+		minutes.WithHTTPClient(srv.HTTPClient()),
+		minutes.WithAPIKeyFunc(readKey))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		_, err = client.Usage.Get(context.Background())
+		fmt.Println(srv.Requests()[len(srv.Requests())-1].Caller, err)
+
+		store("key_ci")
+		srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ada").Revoked = true })
+	}
+	// Output:
+	// emp_ada <nil>
+	// int_ci <nil>
 }
 
 // The API reference does not show the transcript's path. If your service uses another one, set it
@@ -111,7 +173,8 @@ func ExampleWithHTTPClient() {
 	transport.TLSClientConfig = &tls.Config{RootCAs: authorities}
 	client, err := minutes.New("https://minutes.example.com", "key_example",
 		minutes.WithHTTPClient(&http.Client{Transport: transport}),
-		minutes.WithUploadTimeouts(minutes.UploadTimeouts{Stall: time.Minute, Response: 15 * time.Minute}), // this proxy scans recordings
+		// This proxy scans a recording before it responds.
+		minutes.WithUploadTimeouts(minutes.UploadTimeouts{Response: 15 * time.Minute}),
 	)
 	if err != nil {
 		log.Fatal(err)

@@ -112,6 +112,41 @@ func ExampleWaitError() {
 	// true
 }
 
+// Storage, and not the service, rejected the recording. Its errors have codes of their own.
+func ExampleStorageError() {
+	srv := minutestest.New()
+	defer srv.Close()
+	srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(403, "AccessDenied"))
+	client := srv.Client()
+	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "weekly-47"}
+	recording := minutes.FromFile("examples/quickstart/recording/standup.mp3")
+
+	result, err := client.Meetings.Process(context.Background(), params, recording, nil)
+	rejected, ok := errors.AsType[*minutes.StorageError](err)
+	if ok {
+		fmt.Println(rejected.StatusCode, rejected.Code, minutes.Retryable(err))
+		fmt.Println(rejected.MeetingID == result.MeetingID) // the meeting exists, without audio
+	}
+	// Output:
+	// 403 AccessDenied false
+	// true
+}
+
+// If the service asks for more than a minute, the call returns at once, and the program decides.
+func ExampleRetryAfter() {
+	srv := minutestest.New()
+	defer srv.Close()
+	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit("120"))
+	client := srv.Client()
+
+	_, err := client.Usage.Get(context.Background())
+	wait, ok := minutes.RetryAfter(err)
+	if ok {
+		fmt.Println("again in", wait)
+	}
+	// Output: again in 2m0s
+}
+
 // A program runs each of its jobs in a loop like this one. The Client has already retried
 // each request, so the loop handles what remains.
 func ExampleRetryable_loop() {
@@ -120,7 +155,7 @@ func ExampleRetryable_loop() {
 
 	run := func(ctx context.Context, job func(context.Context) error) error {
 		for {
-			err := job(ctx) // a job with FromReader must call it again in each attempt, with a new reader
+			err := job(ctx) // which calls FromReader, if it does, each time with a new reader
 			switch {
 			case err == nil || ctx.Err() != nil:
 				return err // the job is done, or the program is stopping
@@ -141,34 +176,41 @@ func ExampleRetryable_loop() {
 
 	for _, err := range []error{
 		&minutes.Error{StatusCode: 503},
-		&minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated, Method: "GET", Path: "/v1/meetings/mtg_1"},
-		&minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound, Operation: minutes.OpMeetingsGet},
+		&minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated, Method: "GET", Path: "/v1/usage"},
+		&minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound},
 		minutes.ErrRecordingEmpty,
 	} {
-		attempts := 0
+		runs := 0
 		err := run(context.Background(), func(context.Context) error {
-			if attempts++; attempts == 2 {
+			runs++
+			if runs == 2 {
 				return nil
 			}
 			return err
 		})
-		fmt.Println(attempts, err)
+		fmt.Println(runs, err)
 	}
 	// Output:
 	// 2 <nil>
-	// 1 stop all jobs and alert someone: minutes: GET /v1/meetings/mtg_1: 401 UNAUTHENTICATED
+	// 1 stop all jobs and alert someone: minutes: GET /v1/usage: 401 UNAUTHENTICATED
 	// 1 <nil>
 	// 1 the recording is empty
 }
 
-// Rotate the key: build a Client with the new key, and continue what the old one was waiting for.
+// Without WithAPIKeyFunc, a new key needs a new Client. It continues what the old one was waiting
+// for.
 func ExampleKeyRejected() {
 	srv := minutestest.New()
 	defer srv.Close()
 	srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing})
 	ctx := context.Background()
-	old, next := srv.ClientWithKey("key_ada"), srv.ClientWithKey("key_ci")
-	m, _, err := old.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", Visibility: minutes.VisibilityOrganisation})
+	old := srv.ClientWithKey("key_ada")
+	next := srv.ClientWithKey("key_ci")
+	m, _, err := old.Meetings.Create(ctx, &minutes.MeetingCreateParams{
+		Title:      "Weekly",
+		Date:       "2026-11-20",
+		Visibility: minutes.VisibilityOrganisation,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -178,7 +220,8 @@ func ExampleKeyRejected() {
 	_, err = old.Meetings.Resume(ctx, m.ID, recording, nil)
 	if minutes.KeyRejected(err) {
 		fmt.Println("continue with the new key")
-		_, err = next.Meetings.Resume(ctx, m.ID, recording, &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded})
+		opts := &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded}
+		_, err = next.Meetings.Resume(ctx, m.ID, recording, opts)
 	}
 	fmt.Println(err)
 	// Output:

@@ -46,7 +46,12 @@ func ExampleMeetingsService_Update() {
 	client := srv.Client()
 	ctx := context.Background()
 
-	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Budget", Date: "2026-03-09", Time: "14:30", ProjectID: "prj_apollo"})
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{
+		Title:     "Budget",
+		Date:      "2026-03-09",
+		Time:      "14:30",
+		ProjectID: "prj_apollo",
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -67,12 +72,7 @@ func ExampleMeetingsService_All() {
 	client := srv.Client()
 	ctx := context.Background()
 
-	for _, title := range []string{"Budget", "Stand-up", "Retrospective"} {
-		_, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: title, Date: "2026-03-10"})
-		if err != nil {
-			log.Fatal(err)
-		}
-	}
+	createThree(client)
 	for m, err := range client.Meetings.All(ctx, &minutes.MeetingListParams{DateFrom: "2026-03-01"}) {
 		if err != nil {
 			log.Fatal(err)
@@ -85,28 +85,88 @@ func ExampleMeetingsService_All() {
 	// Budget
 }
 
+// A page and its cursor, for example for a list in a web application.
+func ExampleMeetingsService_List() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+
+	createThree(client)
+	page, err := client.Meetings.List(ctx, &minutes.MeetingListParams{Limit: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(page.Meetings), "meetings, and more:", page.NextCursor != "")
+	page, err = client.Meetings.List(ctx, &minutes.MeetingListParams{Limit: 2, Cursor: page.NextCursor})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(page.Meetings), "meeting, and more:", page.NextCursor != "")
+	// Output:
+	// 2 meetings, and more: true
+	// 1 meeting, and more: false
+}
+
+// createThree creates three meetings.
+func createThree(client *minutes.Client) {
+	for _, title := range []string{"Budget", "Stand-up", "Retrospective"} {
+		params := &minutes.MeetingCreateParams{Title: title, Date: "2026-03-10"}
+		_, _, err := client.Meetings.Create(context.Background(), params)
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+// The ids of the people who take part, so that the minutes can name the speakers.
+func ExampleMembersService_List() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+	invited := []string{"Ada Lovelace", "Ben Okafor", "A Guest"}
+
+	members, err := client.Members.List(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	params := &minutes.MeetingCreateParams{Title: "Budget", Date: "2026-03-09"}
+	for _, member := range members {
+		if slices.Contains(invited, member.Name) {
+			params.ParticipantIDs = append(params.ParticipantIDs, member.ID)
+		}
+	}
+	m, _, err := client.Meetings.Create(ctx, params)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(m.ParticipantIDs)
+	// Output: [emp_ada emp_ben]
+}
+
 func ExampleMeetingsService_Upload() {
 	srv := minutestest.New()
 	defer srv.Close()
 	client := srv.Client()
 	ctx := context.Background()
 
-	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"})
+	params := &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"}
+	m, _, err := client.Meetings.Create(ctx, params)
 	if err != nil {
 		log.Fatal(err)
 	}
-	// For a file, use FromFile.
-	recording := minutes.FromReader(strings.NewReader(strings.Repeat("sound", 1000)), "audio/mpeg")
+	recording := minutes.FromFile("examples/quickstart/recording/standup.mp3")
 
-	var percent, size int64
+	percent := int64(0)
 	err = client.Meetings.Upload(ctx, m.ID, recording, &minutes.UploadOptions{
-		Progress: func(sent, total int64) { percent, size = 100*sent/total, total },
+		Progress: func(sent, total int64) { percent = 100 * sent / total },
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%d %% of %d bytes\n", percent, size)
-	// Output: 100 % of 5000 bytes
+	fmt.Println(percent, "%")
+	// Output: 100 %
 }
 
 // A browser uploads the recording by itself, because it must not have the API key. The server hands
@@ -129,7 +189,8 @@ func ExampleMeetingsService_UploadURL() {
 		fmt.Println(resp.StatusCode, resp.Body.Close())
 	}
 
-	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Interview", Date: "2026-11-20"})
+	params := &minutes.MeetingCreateParams{Title: "Interview", Date: "2026-11-20"}
+	m, _, err := client.Meetings.Create(ctx, params)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -148,20 +209,6 @@ func ExampleMeetingsService_UploadURL() {
 	// Output:
 	// 200 <nil>
 	// html
-}
-
-// Process creates no meeting for a file that is not a recording.
-func ExampleFromFile() {
-	srv := minutestest.New()
-	defer srv.Close()
-	params := &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"}
-
-	_, err := srv.Client().Meetings.Process(context.Background(), params, minutes.FromFile("go.mod"), nil)
-	fmt.Println(err)
-	fmt.Println(len(srv.Requests()), "requests")
-	// Output:
-	// minutes: path: "go.mod": the content is text/plain, not a recording
-	// 0 requests
 }
 
 // Process does the whole job. After a crash, the same call continues, and never uploads the
@@ -202,7 +249,11 @@ func ExampleMeetingsService_ProcessAll() {
 	jobs := func(yield func(minutes.Job) bool) {
 		for _, day := range []string{"2026-11-19", "2026-11-20"} {
 			job := minutes.Job{
-				Params: &minutes.MeetingCreateParams{Title: "Stand-up", Date: day, ExternalID: "stand-up-" + day},
+				Params: &minutes.MeetingCreateParams{
+					Title:      "Stand-up",
+					Date:       day,
+					ExternalID: "stand-up-" + day,
+				},
 				Source: minutes.FromReader(strings.NewReader("sound of "+day), "audio/mpeg"),
 			}
 			if !yield(job) {
@@ -235,14 +286,16 @@ func ExampleMeetingsService_Resume() {
 	ctx := context.Background()
 	recording := minutes.FromFile("examples/quickstart/recording/standup.mp3")
 
-	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"})
+	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"}
+	m, _, err := client.Meetings.Create(ctx, params)
 	if err != nil {
 		log.Fatal(err)
 	}
 	id := m.ID // put it into your response and into a table of jobs
 
+	opts := &minutes.ProcessOptions{Format: minutes.FormatMarkdown}
 	for range 2 { // the second time after a crash
-		result, err := client.Meetings.Resume(ctx, id, recording, &minutes.ProcessOptions{Format: minutes.FormatMarkdown})
+		result, err := client.Meetings.Resume(ctx, id, recording, opts)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -281,6 +334,40 @@ func ExampleMeetingsService_Wait() {
 	// Weekly is minutes_ready
 	// spk_0: Shall we ship on Monday?
 	// spk_1: Yes.
+}
+
+// Someone else uploads the recording, and this program only wants the minutes.
+func ExampleMeetingsService_WaitForMinutes() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+	id := created(client, "Weekly")
+
+	ctx, cancel := context.WithTimeout(context.Background(), 12*time.Hour)
+	defer cancel()
+	result, err := client.Meetings.WaitForMinutes(ctx, id, &minutes.WaitOptions{
+		Format:     minutes.FormatMarkdown,
+		Transcript: true,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	heading, _, _ := strings.Cut(result.Minutes.Content, "\n")
+	fmt.Println(heading, result.Transcript.Text != "")
+	// Output: # Weekly true
+}
+
+// Count what each speaker says. The minutes, and not the transcript, name the speakers.
+func ExampleTranscript_Turns() {
+	transcript := &minutes.Transcript{
+		Text: "spk_0: Shall we ship on Monday?\nspk_1: Yes.\nspk_0: Then I will tell\neverybody.",
+	}
+	words := map[string]int{}
+	for turn := range transcript.Turns() {
+		words[turn.Speaker] += len(strings.Fields(turn.Text))
+	}
+	fmt.Println(words)
+	// Output: map[spk_0:10 spk_1:1]
 }
 
 // Wait for meetings that someone else created.

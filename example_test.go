@@ -15,8 +15,9 @@ import (
 func Example() {
 	srv := minutestest.New() // the in-memory fake; its meetings take no time
 	defer srv.Close()
-	script := minutestest.Script{Transcript: "spk_0: The search is faster now.\nspk_0: We decided to ship on Monday.\nspk_1: I will write the notes."}
-	srv.Script(script)
+	srv.Script(minutestest.Script{Transcript: `spk_0: The search is faster now.
+spk_0: We decided to ship on Monday.
+spk_1: I will write the notes.`})
 	client := srv.Client()
 	ctx := context.Background()
 
@@ -83,12 +84,15 @@ func Example_consumerInterface() {
 // created makes a meeting and uploads its recording.
 func created(client *minutes.Client, title string) (id string) {
 	ctx := context.Background()
-	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
+	params := &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"}
+	m, _, err := client.Meetings.Create(ctx, params)
 	if err != nil {
 		log.Fatal(err)
 	}
 	sound := strings.NewReader(strings.Repeat("sound", 1000))
-	if err := client.Meetings.Upload(ctx, m.ID, minutes.FromReaderAt(sound, sound.Size(), "audio/mpeg"), nil); err != nil {
+	recording := minutes.FromReaderAt(sound, sound.Size(), "audio/mpeg")
+	err = client.Meetings.Upload(ctx, m.ID, recording, nil)
+	if err != nil {
 		log.Fatal(err)
 	}
 	return m.ID
