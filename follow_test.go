@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -187,6 +188,7 @@ func TestFollow_WaitsForAudio(t *testing.T) {
 func TestFollow_SlowBodyDelaysNoPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		testbase.Timeout(t, 24*time.Hour)
 		srv := minutestest.NewServer(t)
 		others(t, srv, time.Minute, 30, func(c *minutes.Client, i int) {
 			testkit.Uploaded(t, c, fmt.Sprint("meeting ", i))

@@ -575,6 +575,7 @@ func TestWaitAll_FetchesStopNoOther(t *testing.T) {
 func TestWaitAll_FetchesEightAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		testbase.Timeout(t, 24*time.Hour)
 		srv := minutestest.NewServer(t)
 		var ids []string
 		for range 20 {

@@ -72,6 +72,7 @@ func TestProcess_SurvivesOutages(t *testing.T) {
 		t.Run(string(first), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
+				testbase.Timeout(t, 24*time.Hour)
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				var jobs sync.WaitGroup
 				for i := range 40 {

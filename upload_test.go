@@ -278,6 +278,7 @@ func TestUpload_StoresNoPartOfAGrowingFile(t *testing.T) {
 func TestUpload_MakesTheNextPollImmediate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		testbase.Timeout(t, 24*time.Hour)
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(10*time.Second))
 		c := testkit.Client(srv)

@@ -47,6 +47,7 @@ func inManyRuns(t *testing.T,
 			t.Parallel()
 			for seed := range testbase.Many(200, 2) {
 				synctest.Test(t, func(t *testing.T) {
+					testbase.Timeout(t, 7*24*time.Hour)
 					rnd := rand.New(rand.NewPCG(uint64(seed), 1))
 					srv := newSlow(t)
 					for range rnd.IntN(3) {

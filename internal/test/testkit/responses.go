@@ -64,7 +64,9 @@ var Responses = map[string]map[string]string{
 		"project": `{"id": "prj_apollo", "name": "Apollo"}`,
 	},
 	"ProjectList": {
-		"project_list": `{"projects": [{"id": "prj_apollo", "name": "Apollo"}, {"id": "prj_gemini", "name": "Gemini"}]}`,
+		"project_list": `{
+  "projects": [{"id": "prj_apollo", "name": "Apollo"}, {"id": "prj_gemini", "name": "Gemini"}]
+}`,
 	},
 	"TemplateList": {
 		"template_list": `{
@@ -82,8 +84,12 @@ var Responses = map[string]map[string]string{
 }`,
 	},
 	"Minutes": {
-		"minutes_html":     `{"format": "html", "template_id": "tpl_board", "content": "<h1>Budget &amp; staffing</h1>"}`,
-		"minutes_markdown": `{"format": "markdown", "template_id": "tpl_board", "content": "# Budget\n\n- Ada: agreed\n"}`,
+		"minutes_html": `{
+  "format": "html", "template_id": "tpl_board", "content": "<h1>Budget &amp; staffing</h1>"
+}`,
+		"minutes_markdown": `{
+  "format": "markdown", "template_id": "tpl_board", "content": "# Budget\n\n- Ada: agreed\n"
+}`,
 	},
 	"Transcript": {
 		"transcript":       `{"transcript": "spk_0: Good morning.\nspk_1: Morning.\n"}`,
@@ -99,7 +105,9 @@ var Responses = map[string]map[string]string{
 }`,
 	},
 	"Usage": {
-		"usage":        `{"credits_remaining": 42, "transcribe_seconds_remaining": 35999, "next_reset_at": "2026-12-01"}`,
+		"usage": `{
+  "credits_remaining": 42, "transcribe_seconds_remaining": 35999, "next_reset_at": "2026-12-01"
+}`,
 		"usage_absent": `{"credits_remaining": 1, "transcribe_seconds_remaining": 0}`,
 		"usage_nulls":  `{"credits_remaining": 0, "transcribe_seconds_remaining": 0, "next_reset_at": null}`,
 	},
@@ -123,7 +131,9 @@ var Responses = map[string]map[string]string{
   "code": "INVALID_REQUEST", "message": "The body is invalid.", "request_id": "req_93af",
   "details": {"fields": ["title", "date"]}
 }}`,
-		"error_absent": `{"error": {"code": "NOT_FOUND", "message": "There is no such meeting.", "request_id": "req_93b0"}}`,
+		"error_absent": `{"error": {
+  "code": "NOT_FOUND", "message": "There is no such meeting.", "request_id": "req_93b0"
+}}`,
 	},
 }
 
