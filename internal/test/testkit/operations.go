@@ -143,7 +143,8 @@ func Operations() []Operation {
 		Name: "meetings.create", Method: "POST", Path: "/v1/meetings",
 		Scope: "meetings:write",
 		Body: `{"title":"Budget","date":"2026-03-09","time":"14:30","external_id":"crm/4711",` +
-			`"participant_ids":["emp_ada","emp_ben"],"project_id":"prj_apollo","shared_with":["emp_chloe"],"template_id":"tpl_board","visibility":"shared"}`,
+			`"participant_ids":["emp_ada","emp_ben"],"project_id":"prj_apollo","shared_with":["emp_chloe"],` +
+			`"template_id":"tpl_board","visibility":"shared"}`,
 		Status: 201, Response: "meeting", Object: "Meeting",
 		Invoke: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			m, created, err := c.Meetings.Create(ctx, &minutes.MeetingCreateParams{
