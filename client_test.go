@@ -207,7 +207,8 @@ func TestMeetings_RejectUnusableIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		for r, err := range testkit.Silent(t).Meetings.WaitAll(ctx, slices.Values([]string{"mtg_" + testkit.Key}), nil) {
+		ids := slices.Values([]string{"mtg_" + testkit.Key})
+		for r, err := range testkit.Silent(t).Meetings.WaitAll(ctx, ids, nil) {
 			require.NoError(t, err)
 			require.Equal(t, "mtg_***", r.MeetingID)
 			require.EqualError(t, r.Err, "minutes: waiting for meeting mtg_***: ids: contains the API key")
@@ -219,8 +220,9 @@ func TestMeetings_RejectUnusableIDs(t *testing.T) {
 func TestMeetings_IDIsOnePathSegment(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{
-		"mtg_1", "a/b", "../../v1/usage", "/", "//", "a?b=c", "a#b", "%2e", "%2e%2e", "%2F", "%", "%zz", "é", "a b", " ", "+", "a;b=c", "a:b", "...",
-		"{meeting_id}", `a\b`, "日本", "a&b", "\u202e", strings.Repeat("x", 3000),
+		"mtg_1", "a/b", "../../v1/usage", "/", "//", "a?b=c", "a#b", "%2e", "%2e%2e", "%2F", "%", "%zz",
+		"é", "a b", " ", "+", "a;b=c", "a:b", "...", "{meeting_id}", `a\b`, "日本", "a&b", "\u202e",
+		strings.Repeat("x", 3000),
 	} {
 		t.Run(id[:min(len(id), 20)], func(t *testing.T) {
 			t.Parallel()

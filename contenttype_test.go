@@ -140,10 +140,10 @@ func TestFromFile_FindsContentType(t *testing.T) {
 	}
 }
 
-// What is no recording is rejected before any request, whatever its name says.
+// What is not a recording is rejected before any request, whatever its name says.
 func TestFromFile_RejectsOtherFormats(t *testing.T) {
 	t.Parallel()
-	const unknownFormat = "the recording is in no known audio or video format; if it is one, " +
+	const unknownFormat = "the format of the recording is not known; if it is audio or video, " +
 		"pass its content type to FromReader or FromReaderAt"
 	for _, test := range []struct{ name, content, want string }{
 		{"a", unknown, unknownFormat},
@@ -193,7 +193,7 @@ func TestUpload_CompletesContentType(t *testing.T) {
 		{"Video/X-Own", magicMP3, "Video/X-Own"},
 		{"audio/mpeg", "text of a test", "audio/mpeg"},
 
-		{"", unknown, "the recording is in no known audio or video format"},
+		{"", unknown, "the format of the recording is not known"},
 		{"", "text", "the content is text/plain, not a recording"},
 		{"text/html; charset=utf-8", "<html>Log in", "the content is text/html, not a recording"},
 		{"application/octet-stream", `{"error":"expired"}`, "the content is text/plain, not a recording"},

@@ -103,7 +103,8 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 			minutes.Meeting
 			Language string `json:"language"`
 		}
-		require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/meetings/mtg_1"}, &m)))
+		request := minutes.Request{Method: "GET", Path: "/v1/meetings/mtg_1"}
+		require.NoError(t, errorOf(client.Do(t.Context(), request, &m)))
 		require.Equal(t, minutes.StatusCreated, m.Status)
 		require.Equal(t, "cy", m.Language)
 	})
@@ -154,8 +155,11 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 				"",
 			)
 		}
-		for _, path := range []string{"", "v1/x", "https://elsewhere.example/", "//elsewhere.example", "/v1//x", "/v1/../x", "/v1/%2e%2E/x", "/.", "/",
-			"/v1/x?y=z", "/v1/x#y", "/v1/x?", "/v1/x y", "/v1/ü", "/v1/%zz", "/v1/%0a", "/v1/{id}", "/v1/\\x", "/v1/x\n"} {
+		for _, path := range []string{
+			"", "v1/x", "https://elsewhere.example/", "//elsewhere.example", "/v1//x", "/v1/../x",
+			"/v1/%2e%2E/x", "/.", "/", "/v1/x?y=z", "/v1/x#y", "/v1/x?", "/v1/x y", "/v1/ü", "/v1/%zz",
+			"/v1/%0a", "/v1/{id}", "/v1/\\x", "/v1/x\n",
+		} {
 			testkit.RequireParamError(t,
 				errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: path}, nil)),
 				"Path",
@@ -184,18 +188,20 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 			method           string
 			idempotent, want bool
 		}{
-			{"GET", false, true}, {"PUT", false, false}, {"POST", false, false}, {"DELETE", false, false}, {"PUT", true, true}, {"POST", true, true},
+			{"GET", false, true},
+			{"PUT", false, false},
+			{"POST", false, false},
+			{"DELETE", false, false},
+			{"PUT", true, true},
+			{"POST", true, true},
 		} {
 			var sent *rest.Request
 			client, _ := testkit.Responding(t, func(req *http.Request) (*http.Response, error) {
 				sent = rest.AttemptOf(req.Context()).Request
 				return testkit.Canned(204, "")(req)
 			})
-			require.NoError(t,
-				errorOf(
-					client.Do(t.Context(), minutes.Request{Method: test.method, Path: "/v1/x", Idempotent: test.idempotent}, nil),
-				),
-			)
+			request := minutes.Request{Method: test.method, Path: "/v1/x", Idempotent: test.idempotent}
+			require.NoError(t, errorOf(client.Do(t.Context(), request, nil)))
 			require.Equal(t, test.want, sent.Repeatable, "%+v", test)
 			require.Equal(t, minutes.OpDo, minutes.Operation(sent.Operation))
 		}
@@ -207,12 +213,10 @@ type jsonReader struct{ io.Reader }
 
 func (jsonReader) MarshalJSON() ([]byte, error) { return []byte(`{"a":1}`), nil }
 
-// Do does not check required fields, so a null in a list of meetings is no mistake.
+// Do does not check required fields, so a null in a list of meetings is not a mistake.
 func TestClient_DoAcceptsNullInList(t *testing.T) {
 	t.Parallel()
-	client, err := testkit.New("https://minutes.example", testkit.Key,
-		minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(testkit.Canned(200, `{"meetings":[null]}`))}))
-	require.NoError(t, err)
+	client, _ := testkit.Responding(t, testkit.Canned(200, `{"meetings":[null]}`))
 	var page minutes.MeetingPage
 	require.NoError(t,
 		errorOf(client.Do(t.Context(), minutes.Request{Method: http.MethodGet, Path: "/v1/meetings"}, &page)),
@@ -247,21 +251,24 @@ func TestContextWithResponse_ReceivesFieldsThatTheTypesLack(t *testing.T) {
 			}
 			return err
 		}},
-		"failed Create": {409, `{"error":{"code":"NEW","new":7}}`, func(ctx context.Context, c *minutes.Client) error {
-			_, _, err := c.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "T"})
-			return err
-		}},
+		"failed Create": {
+			409, `{"error":{"code":"NEW","new":7}}`,
+			func(ctx context.Context, c *minutes.Client) error {
+				_, _, err := c.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "T"})
+				return err
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, _ := testkit.Responding(t, testkit.Canned(test.status, test.body, "X-New", testkit.Key, "Set-Cookie", "a=b"))
+			response := testkit.Canned(test.status, test.body, "X-New", testkit.Key, "Set-Cookie", "a=b")
+			c, _ := testkit.Responding(t, response)
 			var resp minutes.Response
 			err := test.call(minutes.ContextWithResponse(t.Context(), &resp), c)
 			require.Equal(t, test.status == 200, err == nil, "%v", err)
-			require.Equal(t,
-				minutes.Response{StatusCode: test.status, Header: http.Header{"X-New": {"***"}}, Body: []byte(test.body)},
-				resp,
-			)
+			header := http.Header{"X-New": {"***"}}
+			want := minutes.Response{StatusCode: test.status, Header: header, Body: []byte(test.body)}
+			require.Equal(t, want, resp)
 		})
 	}
 }
@@ -289,10 +296,15 @@ func TestContextWithHeader_ReachesAPIRequests(t *testing.T) {
 		}
 		_, err := c.Meetings.Process(ctx, weekly(""), testkit.Audio(10), nil)
 		require.NoError(t, err)
-		_, err = c.Do(ctx, minutes.Request{Method: "GET", Path: "/v1/usage", Header: http.Header{"x-trace": {"8"}}}, nil)
+		request := minutes.Request{Method: "GET", Path: "/v1/usage", Header: http.Header{"x-trace": {"8"}}}
+		_, err = c.Do(ctx, request, nil)
 		require.NoError(t, err)
 		for op, trace := range map[minutes.Operation]string{
-			minutes.OpMeetingsList: "7", minutes.OpMeetingsCreate: "7", minutes.OpMeetingsUploadURL: "7", minutes.OpMeetingsMinutes: "7", minutes.OpDo: "8",
+			minutes.OpMeetingsList:      "7",
+			minutes.OpMeetingsCreate:    "7",
+			minutes.OpMeetingsUploadURL: "7",
+			minutes.OpMeetingsMinutes:   "7",
+			minutes.OpDo:                "8",
 		} {
 			require.Equal(t, "1", sent[op].Get("X-Outer"), op)
 			require.Equal(t, trace, sent[op].Get("X-Trace"), op)

@@ -236,8 +236,8 @@ var (
 	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, " +
 		"and the service rejects most over one gigabyte")
 	// ErrRecordingFormat: neither you nor the recording says which format it has.
-	ErrRecordingFormat = errors.New("the recording is in no known audio or video format; " +
-		"if it is one, pass its content type to FromReader or FromReaderAt")
+	ErrRecordingFormat = errors.New("the format of the recording is not known; " +
+		"if it is audio or video, pass its content type to FromReader or FromReaderAt")
 )
 
 // Error returns the parameter and the reason, but not the value, which may be a secret.

@@ -24,7 +24,8 @@ func TestErrors_MeanWhatTheTableSays(t *testing.T) {
 		retryable   bool
 		keyRejected bool
 	}{
-		"canceled":                {&Error{Err: context.Canceled}, poll.Foreign, false, false}, // the wait ends with ctx
+		// The wait ends with ctx, whatever the kind.
+		"canceled":                {&Error{Err: context.Canceled}, poll.Foreign, false, false},
 		"no key":                  {&Error{Err: &rest.KeyError{Err: testbase.ErrUntrusted}}, never, true, false},
 		"TLS failure":             {&Error{Err: testbase.ErrUntrusted}, poll.Foreign, false, false},
 		"TLS failure after 503":   {&Error{StatusCode: 503, Err: testbase.ErrUntrusted}, poll.Foreign, false, false},

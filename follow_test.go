@@ -220,7 +220,7 @@ func TestFollow_OutlastsFailures(t *testing.T) {
 	}{
 		"the list answers 500":      {minutes.OpMeetingsList, 8, minutestest.Refuse(minutes.ErrInternal)},
 		"the list answers 429":      {minutes.OpMeetingsList, 8, minutestest.RateLimit("")},
-		"the list is no JSON":       {minutes.OpMeetingsList, 8, minutestest.Respond(200, "text/html", "<title>Sign in</title>")},
+		"the list is a page":        {minutes.OpMeetingsList, 8, minutestest.Respond(200, "text/html", "<p>Sign in")},
 		"polls answer 500":          {minutes.OpMeetingsGet, 10, minutestest.Refuse(minutes.ErrInternal)},
 		"the minutes answer 500":    {minutes.OpMeetingsMinutes, 100, minutestest.Refuse(minutes.ErrInternal)},
 		"the minutes are not ready": {minutes.OpMeetingsMinutes, 20, minutestest.Refuse(minutes.ErrMinutesNotReady)},
@@ -285,7 +285,7 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 		"up to once a day":   {always, nil, 4 * 24 * time.Hour, len(gaps), minutes.ErrForbidden},
 		"with Skip":          {always, func(int) bool { return false }, 3 * time.Hour, 5, minutes.ErrForbidden},
 		"until it works":     {3, nil, 3 * time.Hour, 4, nil},
-		"until Skip says so": {always, func(yields int) bool { return yields == 2 }, 3 * time.Hour, 2, minutes.ErrForbidden},
+		"until Skip says so": {always, func(n int) bool { return n == 2 }, 3 * time.Hour, 2, minutes.ErrForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -293,7 +293,11 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				bad := testkit.Uploaded(t, testkit.Client(srv), "bad")
 				testkit.Uploaded(t, testkit.Client(srv), "good")
-				minutesOf := minutestest.Match{Operation: minutes.OpMeetingsMinutes, MeetingID: bad.ID, Times: test.faults}
+				minutesOf := minutestest.Match{
+					Operation: minutes.OpMeetingsMinutes,
+					MeetingID: bad.ID,
+					Times:     test.faults,
+				}
 				srv.Inject(minutesOf, minutestest.Refuse(minutes.ErrForbidden))
 				var yielded []error
 				opts := new(minutes.FollowOptions)

@@ -53,7 +53,11 @@ func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
 		{"nothing", nil, false},
 		{
 			"page of a gateway",
-			[]minutestest.Fault{minutestest.LoseResponse(), minutestest.Respond(404, "text/html", "<h1>no</h1>")}, false,
+			[]minutestest.Fault{
+				minutestest.LoseResponse(),
+				minutestest.Respond(404, "text/html", "<h1>no</h1>"),
+			},
+			false,
 		},
 		{"forbidden", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Refuse(minutes.ErrForbidden)}, false},
 	} {
@@ -111,8 +115,8 @@ func TestTurns_SplitsAtLabels(t *testing.T) {
 			[]minutes.Turn{{Speaker: "spk_0", Text: "One.\n\nTwo: three."}, {Speaker: "spk_0", Text: "Four."}},
 		},
 		"silence":                {"spk_0:\nspk_1:", []minutes.Turn{{Speaker: "spk_0"}, {Speaker: "spk_1"}}},
-		"a label that is spoken": {"spk_0: Is spk_1 there?", []minutes.Turn{{Speaker: "spk_0", Text: "Is spk_1 there?"}}},
-		"a label spoken first":   {"spk_0: spk_1 is here.", []minutes.Turn{{Speaker: "spk_0", Text: "spk_1 is here."}}},
+		"a label that is spoken": {"spk_0: Is spk_1 in?", []minutes.Turn{{Speaker: "spk_0", Text: "Is spk_1 in?"}}},
+		"a label spoken first":   {"spk_0: spk_1 is in.", []minutes.Turn{{Speaker: "spk_0", Text: "spk_1 is in."}}},
 		"similar to a label": {
 			"spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e",
 			[]minutes.Turn{{Text: "spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e"}},
@@ -192,7 +196,9 @@ func TestDelete_IsKnownToTheNextWait(t *testing.T) {
 func TestDelete_KeepsThePollInterval(t *testing.T) {
 	t.Parallel()
 	for code, ends := range map[minutes.ErrorCode]error{
-		"": minutes.ErrNotFound, minutes.ErrForbidden: context.DeadlineExceeded, minutes.ErrInternal: context.DeadlineExceeded,
+		"":                   minutes.ErrNotFound,
+		minutes.ErrForbidden: context.DeadlineExceeded,
+		minutes.ErrInternal:  context.DeadlineExceeded,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -257,7 +263,8 @@ func (b *book) client(t testing.TB) *minutes.Client {
 		b.queries = append(b.queries, req.URL.RawQuery)
 		page, ok := b.pages[req.URL.Query().Get("cursor")]
 		if !ok || len(b.queries) > 9 { // or a loop that never ends would hang the test
-			return httpmock.NewStringResponse(400, `{"error":{"code":"INVALID_CURSOR","message":"m","request_id":"r"}}`), nil
+			body := `{"error":{"code":"INVALID_CURSOR","message":"m","request_id":"r"}}`
+			return httpmock.NewStringResponse(400, body), nil
 		}
 		ids, next, more := strings.Cut(page, ">")
 		var meetings []string
@@ -310,7 +317,9 @@ func TestAll_FollowsCursors(t *testing.T) {
 		},
 		"empty pages in between": {
 			pages: map[string]string{"": ">2", "2": ">3", "3": "a>4", "4": ">5", "5": ""}, ids: "a",
-			queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50", "cursor=5&limit=50"},
+			queries: []string{
+				"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50", "cursor=5&limit=50",
+			},
 		},
 		"own limit": {
 			pages: map[string]string{"": "a>2", "2": "b"}, params: &minutes.MeetingListParams{Limit: 7}, ids: "a b",
@@ -319,7 +328,10 @@ func TestAll_FollowsCursors(t *testing.T) {
 		"filters on every page": {
 			pages:  map[string]string{"": "a>2", "2": "b"},
 			params: &minutes.MeetingListParams{DateFrom: "2026-01-01", DateTo: "2026-02-01"}, ids: "a b",
-			queries: []string{"date_from=2026-01-01&date_to=2026-02-01&limit=50", "cursor=2&date_from=2026-01-01&date_to=2026-02-01&limit=50"},
+			queries: []string{
+				"date_from=2026-01-01&date_to=2026-02-01&limit=50",
+				"cursor=2&date_from=2026-01-01&date_to=2026-02-01&limit=50",
+			},
 		},
 		"from a cursor on": {
 			pages: map[string]string{"2": "b>3", "3": "c"}, params: &minutes.MeetingListParams{Cursor: "2"}, ids: "b c",

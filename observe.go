@@ -132,7 +132,7 @@ func logAttempts(l *slog.Logger) func(context.Context, Attempt) {
 	return func(ctx context.Context, a Attempt) {
 		l.LogAttrs(ctx, slog.LevelDebug, "minutes: request attempt", attrsOf(a)...)
 		if a.Pause > 0 {
-			l.LogAttrs(ctx, slog.LevelInfo, "minutes: a 429 pauses all requests",
+			l.LogAttrs(ctx, slog.LevelInfo, "minutes: rate limited; all API requests pause",
 				slog.String("operation", string(a.Operation)), slog.Duration("for", a.Pause))
 		}
 	}
@@ -168,5 +168,5 @@ func (c *core) logTrouble(err error) {
 		c.log.Warn("minutes: polling works again")
 		return
 	}
-	c.log.Warn("minutes: polling is failing, and the waits go on", "error", singleLine(err.Error()))
+	c.log.Warn("minutes: polling is failing; waits continue", "error", singleLine(err.Error()))
 }

@@ -48,7 +48,7 @@ func TestNew_RejectsInvalidOptions(t *testing.T) {
 		"negative rate":               {"WithRateLimit", minutes.WithRateLimit(-1, 1)},
 		"rate without burst":          {"WithRateLimit", minutes.WithRateLimit(1, 0)},
 		"burst without rate":          {"WithRateLimit", minutes.WithRateLimit(0, 1)},
-		"rate that is no number":      {"WithRateLimit", minutes.WithRateLimit(math.NaN(), 1)},
+		"rate that is not a number":   {"WithRateLimit", minutes.WithRateLimit(math.NaN(), 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -343,7 +343,8 @@ func TestWithRoute_RejectsInvalidRoutes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithRoute(test.op, test.method, test.path))
+			route := minutes.WithRoute(test.op, test.method, test.path)
+			_, err := minutes.New("https://minutes.example", testkit.Key, route)
 			testkit.RequireParamError(t, err, "WithRoute", test.path)
 			require.ErrorContains(t, err, "WithRoute: "+test.names+":")
 		})
@@ -353,7 +354,11 @@ func TestWithRoute_RejectsInvalidRoutes(t *testing.T) {
 // An attempt may take 30 s, unless the caller's http.Client sets another limit.
 func TestWithHTTPClient_SetsTimeLimitOfAttempt(t *testing.T) {
 	t.Parallel()
-	for limit, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second, time.Hour: time.Hour} {
+	for limit, want := range map[time.Duration]time.Duration{
+		0:               30 * time.Second,
+		7 * time.Second: 7 * time.Second,
+		time.Hour:       time.Hour,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			hc := &http.Client{
 				Timeout: limit,

@@ -539,7 +539,11 @@ func TestWaitAll_FetchesStopNoOther(t *testing.T) {
 			ids = append(ids, testkit.Uploaded(t, c, "Weekly").ID)
 		}
 		for _, id := range ids[:12] {
-			minutesOf := minutestest.Match{Operation: minutes.OpMeetingsMinutes, MeetingID: id, Times: minutestest.Always}
+			minutesOf := minutestest.Match{
+				Operation: minutes.OpMeetingsMinutes,
+				MeetingID: id,
+				Times:     minutestest.Always,
+			}
 			srv.Inject(minutesOf, minutestest.Refuse(minutes.ErrMinutesNotReady))
 		}
 		time.Sleep(time.Hour)

@@ -67,7 +67,11 @@ func TestProcess_TurnsARecordingIntoMinutes(t *testing.T) {
 func TestProcess_SurvivesOutages(t *testing.T) {
 	t.Parallel()
 	for _, first := range []minutes.Operation{
-		minutes.OpMeetingsCreate, minutes.OpMeetingsUploadURL, minutes.OpUpload, minutes.OpMeetingsGet, minutes.OpMeetingsMinutes,
+		minutes.OpMeetingsCreate,
+		minutes.OpMeetingsUploadURL,
+		minutes.OpUpload,
+		minutes.OpMeetingsGet,
+		minutes.OpMeetingsMinutes,
 	} {
 		t.Run(string(first), func(t *testing.T) {
 			t.Parallel()
@@ -79,7 +83,8 @@ func TestProcess_SurvivesOutages(t *testing.T) {
 					jobs.Go(func() {
 						gone := &outage{first: first, lasts: 30 * time.Second, next: srv.HTTPClient().Transport}
 						c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: gone}))
-						_, err := c.Meetings.Process(t.Context(), weekly(fmt.Sprint("rec-", i)), testkit.Audio(100), nil)
+						params := weekly(fmt.Sprint("rec-", i))
+						_, err := c.Meetings.Process(t.Context(), params, testkit.Audio(100), nil)
 						assert.NoError(t, err)
 					})
 				}
@@ -114,7 +119,7 @@ func (o *outage) RoundTrip(req *http.Request) (*http.Response, error) {
 	return o.next.RoundTrip(req)
 }
 
-// oneMeeting checks that there are n meetings, each with one audio.
+// oneMeeting checks that there are n meetings, each with one recording.
 func oneMeeting(t *testing.T, srv *minutestest.Server, n int) {
 	t.Helper()
 	seen := 0
@@ -158,8 +163,10 @@ func TestProcess_ReportsMissingTranscript(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv, minutes.WithRoute(minutes.OpMeetingsTranscript, http.MethodGet, "/v1/elsewhere/{meeting_id}"))
-		r, err := c.Meetings.Process(t.Context(), weekly("x"), testkit.Audio(100), &minutes.ProcessOptions{Transcript: true})
+		elsewhere := minutes.WithRoute(minutes.OpMeetingsTranscript, http.MethodGet, "/v1/elsewhere/{meeting_id}")
+		c := testkit.Client(srv, elsewhere)
+		opts := &minutes.ProcessOptions{Transcript: true}
+		r, err := c.Meetings.Process(t.Context(), weekly("x"), testkit.Audio(100), opts)
 		require.ErrorIs(t, err, minutes.ErrNotFound)
 		assert.True(t, r.Created)
 		assert.NotNil(t, r.Minutes)
@@ -250,7 +257,10 @@ func TestProcess_ReturnsACopy(t *testing.T) {
 func TestResume_ContinuesFromAnyStatus(t *testing.T) {
 	t.Parallel()
 	for _, status := range []minutes.Status{
-		minutes.StatusAudioUploaded, minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady, minutes.StatusMinutesFailed,
+		minutes.StatusAudioUploaded,
+		minutes.StatusGeneratingMinutes,
+		minutes.StatusMinutesReady,
+		minutes.StatusMinutesFailed,
 	} {
 		t.Run(string(status), func(t *testing.T) {
 			t.Parallel()
@@ -385,7 +395,8 @@ func TestProcessAll_BoundsUploads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: minutestest.Always}, minutestest.Delay(time.Second))
+		everyUpload := minutestest.Match{Operation: minutes.OpUpload, Times: minutestest.Always}
+		srv.Inject(everyUpload, minutestest.Delay(time.Second))
 		var uploading, open, most atomic.Int64
 		jobs := func(yield func(minutes.Job) bool) {
 			for i := range 30 {
@@ -396,10 +407,11 @@ func TestProcessAll_BoundsUploads(t *testing.T) {
 					open.Add(-1)
 					uploading.Add(-1)
 				})
-				if !yield(minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Source: func(ctx context.Context) (minutes.Recording, error) {
+				counting := func(ctx context.Context) (minutes.Recording, error) {
 					most.Store(max(most.Load(), open.Add(1)))
 					return source(ctx)
-				}}) {
+				}
+				if !yield(minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Source: counting}) {
 					return
 				}
 			}

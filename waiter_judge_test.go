@@ -45,6 +45,7 @@ func TestJudge_AudioTimeout(t *testing.T) {
 	early := created.Add(time.Hour - time.Second)
 	late := created.Add(time.Hour)
 	timeout := goal{until: StatusMinutesReady, audioTimeout: time.Hour}
+	noAudio := goal{until: StatusCreated, audioTimeout: time.Hour}
 	instant := goal{until: StatusMinutesReady, audioBy: late}
 	for name, test := range map[string]struct {
 		goal      goal
@@ -64,7 +65,7 @@ func TestJudge_AudioTimeout(t *testing.T) {
 		"an instant, sent at it":  {instant, StatusCreated, false, late, late, done},
 		"no limit":                {goal{until: StatusMinutesReady}, StatusCreated, false, late, late, goOn},
 		"a status yet unknown":    {timeout, "scheduled", false, late, late, goOn},
-		"the goal needs no audio": {goal{until: StatusCreated, audioTimeout: time.Hour}, StatusCreated, false, late, late, done},
+		"the goal needs no audio": {noAudio, StatusCreated, false, late, late, done},
 	} {
 		m := &Meeting{ID: "mtg_1", Status: test.status, CreatedAt: UnixTime(created.Unix())}
 		s := poll.Snapshot[*Meeting]{Meeting: m, Page: test.page, Sent: poll.Sent{At: test.sent}}
@@ -92,7 +93,7 @@ func TestFetchFailures_DecideByKind(t *testing.T) {
 		again    bool
 	}{
 		"not ready for hours":               {[]failure{{0, later}, {5 * time.Hour, later}}, true},
-		"a transcript that is not ready":    {[]failure{{0, &Error{StatusCode: 409, Code: ErrTranscriptNotReady}}}, true},
+		"a transcript that is not ready":    {[]failure{{0, &Error{Code: ErrTranscriptNotReady}}}, true},
 		"limited for hours":                 {[]failure{{0, limited}, {5 * time.Hour, limited}}, true},
 		"down for hours":                    {[]failure{{0, broken}, {5 * time.Hour, broken}}, true},
 		"foreign, for less than ten":        {[]failure{{0, foreign}, {9 * minute, foreign}}, true},

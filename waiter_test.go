@@ -79,43 +79,47 @@ func asWaitError(t *testing.T, err error, id string) *minutes.WaitError {
 
 func TestWait_Ends(t *testing.T) {
 	t.Parallel()
-	inBubble(t, "with its context, whose cause it names", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		cause := errors.New("shutting down")
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Minute, cause)
-		defer cancel()
-		start := time.Now()
-		_, err := c.Meetings.Wait(ctx, m.ID, nil)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, cause)
-		assert.Equal(t, 5*time.Minute, time.Since(start))
-		assert.Equal(t, minutes.StatusTranscribing, asWaitError(t, err, m.ID).Meeting.Status)
-	})
-	inBubble(t, "before a request, if ctx is done", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, err := c.Meetings.Wait(ctx, m.ID, nil)
-		asWaitError(t, err, m.ID)
-		assert.ErrorIs(t, err, context.Canceled)
-		assert.Empty(t, srv.Requests("meetings.get"))
-	})
-	inBubble(t, "if someone deletes the meeting", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		time.AfterFunc(time.Minute, func() {
-			assert.NoError(t, testkit.Client(srv).Meetings.Delete(context.Background(), m.ID))
+	inBubble(t, "with its context, whose cause it names",
+		func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+			cause := errors.New("shutting down")
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Minute, cause)
+			defer cancel()
+			start := time.Now()
+			_, err := c.Meetings.Wait(ctx, m.ID, nil)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorIs(t, err, cause)
+			assert.Equal(t, 5*time.Minute, time.Since(start))
+			assert.Equal(t, minutes.StatusTranscribing, asWaitError(t, err, m.ID).Meeting.Status)
 		})
-		start := time.Now()
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		assert.ErrorIs(t, err, minutes.ErrNotFound)
-		require.NotNil(t, asWaitError(t, err, m.ID).Meeting, "as last seen")
-		assert.Less(t, time.Since(start), 2*time.Minute)
-	})
-	inBubble(t, "if the caller has deleted the meeting", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		srv.Advance(m.ID, minutes.StatusMinutesReady)
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
-		require.NoError(t, c.Meetings.Delete(t.Context(), m.ID))
-		_, err = c.Meetings.Wait(t.Context(), m.ID, nil) // although the Client has just seen the meeting
-		require.ErrorIs(t, err, minutes.ErrNotFound)
-	})
+	inBubble(t, "before a request, if ctx is done",
+		func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err := c.Meetings.Wait(ctx, m.ID, nil)
+			asWaitError(t, err, m.ID)
+			assert.ErrorIs(t, err, context.Canceled)
+			assert.Empty(t, srv.Requests("meetings.get"))
+		})
+	inBubble(t, "if someone deletes the meeting",
+		func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+			time.AfterFunc(time.Minute, func() {
+				assert.NoError(t, testkit.Client(srv).Meetings.Delete(context.Background(), m.ID))
+			})
+			start := time.Now()
+			_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+			assert.ErrorIs(t, err, minutes.ErrNotFound)
+			require.NotNil(t, asWaitError(t, err, m.ID).Meeting, "as last seen")
+			assert.Less(t, time.Since(start), 2*time.Minute)
+		})
+	inBubble(t, "if the caller has deleted the meeting",
+		func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+			srv.Advance(m.ID, minutes.StatusMinutesReady)
+			_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+			require.NoError(t, err)
+			require.NoError(t, c.Meetings.Delete(t.Context(), m.ID))
+			_, err = c.Meetings.Wait(t.Context(), m.ID, nil) // although the Client has just seen the meeting
+			require.ErrorIs(t, err, minutes.ErrNotFound)
+		})
 }
 
 // If ctx ends while polls fail, the error contains the last failure. Otherwise it does not.
@@ -147,7 +151,7 @@ func TestWait_ReportsWhyPollsFailed(t *testing.T) {
 	}
 }
 
-// A failure of the minutes that may pass does not end WaitForMinutes: it asks again after thirty
+// A temporary failure of the minutes does not end WaitForMinutes: it asks again after thirty
 // seconds. A rejection ends it.
 func TestWaitForMinutes_AsksAgain(t *testing.T) {
 	t.Parallel()
@@ -227,15 +231,16 @@ func TestWait_SharesPolls(t *testing.T) {
 		assert.NotSame(t, a, b, "one caller's changes are not the other's")
 		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 31)
 	})
-	inBubble(t, "that were rejected", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, _ *minutes.Meeting) {
-		for range 2 {
-			_, err := c.Meetings.Wait(t.Context(), "mtg_gone", nil)
-			require.ErrorIs(t, err, minutes.ErrNotFound)
-		}
-		polls := srv.Requests("meetings.get")
-		require.Len(t, polls, 2)
-		assert.GreaterOrEqual(t, polls[1].At.Sub(polls[0].At), minutestest.MinPollInterval)
-	})
+	inBubble(t, "that were rejected",
+		func(t *testing.T, srv *minutestest.Server, c *minutes.Client, _ *minutes.Meeting) {
+			for range 2 {
+				_, err := c.Meetings.Wait(t.Context(), "mtg_gone", nil)
+				require.ErrorIs(t, err, minutes.ErrNotFound)
+			}
+			polls := srv.Requests("meetings.get")
+			require.Len(t, polls, 2)
+			assert.GreaterOrEqual(t, polls[1].At.Sub(polls[0].At), minutestest.MinPollInterval)
+		})
 }
 
 // A slow OnStatus does not delay other waits, not even for the same meeting.
@@ -447,7 +452,7 @@ func TestWait_EndsByKindOfFailure(t *testing.T) {
 		"lost connection":                {broken(io.EOF), never, false},
 		"a 2xx that broke off":           {brokenOff, never, false},
 		"certificate":                    {broken(testbase.ErrUntrusted), 10 * time.Minute, false},
-		"redirect":                       {testkit.Canned(302, "", "Location", "https://elsewhere.example"), 10 * time.Minute, false},
+		"redirect":                       {testkit.Canned(302, "", "Location", "/elsewhere"), 10 * time.Minute, false},
 		"401 of a proxy":                 {testkit.Canned(401, ""), 10 * time.Minute, false},
 		"403 of a proxy":                 {testkit.Canned(403, ""), 10 * time.Minute, false},
 		"404 of a proxy":                 {testkit.Canned(404, ""), 10 * time.Minute, false},

@@ -272,7 +272,7 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 		"status in the response of a create": {func(t *testing.T, s *minutestest.Server, c *caller, _ string) {
 			c.status(t, c.create(t, "Empty"))
 		}, 0},
-		"a listing in between is no excuse": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
+		"a list page in between": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			c.status(t, id)
 			c.send("GET", "/v1/meetings", "")
 			c.status(t, id)
@@ -389,11 +389,11 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 			if c.body != "" {
 				caller.send(c.method, path, strings.Replace(c.body, "Twice", "Another", 1)+" ")
 			}
-			assert.Empty(t, s.Violations(), "another body is no repeat")
+			assert.Empty(t, s.Violations(), "another body is not a repeat")
 			for range 2 {
 				caller.send(c.method, path, c.body)
 			}
-			assert.Len(t, s.Violations(), c.want, "the second got its response, so the third is no repeat")
+			assert.Len(t, s.Violations(), c.want, "the second got its response, so the third is not a repeat")
 		})
 	}
 }
@@ -473,7 +473,7 @@ func TestAudit_BlamesRepeatOfARepeat(t *testing.T) {
 	}
 }
 
-// A body that is closed a moment after the Server is no violation.
+// A body that is closed a moment after the Server is not a violation.
 func TestAudit_BlamesOpenBodies(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -64,7 +64,7 @@ const masked = "(masked)"
 var credential = regexp.MustCompile(`(?i)authorization|cookie|api-?key|token|secret|password|signature`)
 
 // mask removes the secrets: credentials, of which the scheme stays, what signs an upload URL, and
-// the key wherever else the client has put it. A key of a few characters is no secret, and would
+// the key wherever else the client has put it. A key of a few characters is not a secret, and would
 // mask half of what a test wants to read.
 func mask(r *Request, key string) {
 	hide := func(text string) string {

@@ -259,7 +259,8 @@ func TestLoadWorld_NamesEveryMistake(t *testing.T) {
 func TestWorld_NeedsOnlyIDs(t *testing.T) {
 	t.Parallel()
 	w, err := minutestest.LoadWorld(strings.NewReader(`{"organisations":[{"id":"o",
-		"members":[{"id":"emp_a"}],"integrations":[{"id":"int_a"}],"projects":[{"id":"prj_a"}],"templates":[{"id":"tpl_a"}],
+		"members":[{"id":"emp_a"}],"integrations":[{"id":"int_a"}],
+		"projects":[{"id":"prj_a"}],"templates":[{"id":"tpl_a"}],
 		"max_terms":1,"vocabulary":[{"term":"x"}],"credits":0,"transcribe_seconds":0,"max_members":0,
 		"keys":[{"secret":"k","member_id":"emp_a","scopes":[]}]}]}`))
 	require.NoError(t, err)

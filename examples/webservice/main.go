@@ -32,7 +32,7 @@ func main() {
 	flag.Parse()
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	if err := serve(ctx, stop); err != nil && ctx.Err() == nil { // a signal is no error, whatever it interrupts
+	if err := serve(ctx, stop); err != nil && ctx.Err() == nil { // a signal is not an error, whatever it interrupts
 		slog.Error("stopped", "error", err)
 		os.Exit(1)
 	}

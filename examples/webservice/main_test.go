@@ -128,5 +128,5 @@ func TestInstances_OneKilled(t *testing.T) {
 	}
 	assert.Len(t, srv.Meetings(), recordings)
 	require.NoError(t, other.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, other.Wait(), "a signal is no error, also for an instance that has nothing to do")
+	require.NoError(t, other.Wait(), "a signal is not an error, also for an instance that has nothing to do")
 }
