@@ -509,6 +509,7 @@ func (s *MeetingsService) uploadURL(
 	if err != nil {
 		return nil, nil, err
 	}
+	// Audio may arrive from now on, so the next poll need not wait for the interval.
 	s.core.poller.Ask(id, true)
 	target.Method = cmp.Or(target.Method, http.MethodPut) // the default of the API reference
 	return target, resp, nil

@@ -135,10 +135,10 @@ func (s *MeetingsService) Resume(
 // processing is one Process or Resume, or one job of ProcessAll.
 type processing struct {
 	*MeetingsService
-	opts      ProcessOptions
-	source    Source
-	uploading slot // is freed as soon as the meeting has audio
-	ready     slot // is held once the minutes are fetched
+	opts    ProcessOptions
+	source  Source
+	jobSlot slot // of ProcessAll, which starts the next job when it is freed; otherwise the zero slot
+	ready   slot // is held once the minutes are fetched
 }
 
 // createUploadWait does all steps, apart from those that another run has done already.
@@ -147,7 +147,7 @@ func (p *processing) createUploadWait(ctx context.Context, r *Result) error {
 	if err != nil {
 		return err
 	}
-	p.uploading.free()
+	p.jobSlot.free()
 	return p.wait(ctx, r)
 }
 
@@ -236,8 +236,8 @@ func (s *MeetingsService) ProcessAll(
 		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, job Job) {
 			p := processing{
 				MeetingsService: s, opts: o, source: job.Source,
-				uploading: slot{tokens: uploading, held: true},
-				ready:     slot{tokens: l.ready},
+				jobSlot: slot{tokens: uploading, held: true},
+				ready:   slot{tokens: l.ready},
 			}
 			defer p.ready.free()
 			p.opts.OnStatus = l.onStatus(o.OnStatus)
@@ -251,7 +251,7 @@ func (s *MeetingsService) ProcessAll(
 
 // job does one job of ProcessAll.
 func (p *processing) job(ctx context.Context, job Job) *Result {
-	defer p.uploading.free()
+	defer p.jobSlot.free()
 	r := &Result{Params: job.Params}
 	r.Err = cmp.Or(checkGiven("params", job.Params != nil), checkGiven("source", job.Source != nil))
 	if r.Err == nil {

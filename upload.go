@@ -95,7 +95,7 @@ type upload struct {
 	state storage.State
 	// lastErr is why the last attempt got no response, or nil.
 	lastErr error
-	// response is how the last attempt ended that got a response.
+	// response is the outcome of the latest attempt that got a response. It is zero if none did.
 	response storage.Outcome
 }
 
@@ -132,11 +132,11 @@ func (s *MeetingsService) upload(
 		}
 		if next.Ask {
 			arrived, err = u.ask(ctx)
+			if arrived {
+				return nil
+			}
 		}
-		switch {
-		case arrived:
-			return nil
-		case err != nil || next.Step == storage.GiveUp:
+		if err != nil || next.Step == storage.GiveUp {
 			return u.failure(ctx, err)
 		}
 		step = next.Step
@@ -144,19 +144,20 @@ func (s *MeetingsService) upload(
 }
 
 // prepare waits until storage may get the next attempt. Then it gets an upload URL, if renew is set
-// or the last one has expired, because a URL that is older than that wait may expire in it.
+// or the last one has expired. It waits first, so that a new URL does not expire during the wait.
 //
-// If prepare fails, it may be because the meeting has audio already. An earlier attempt may have
-// brought it, whose response was lost. Or another worker did, and the service therefore rejected
-// the request for the URL. So prepare polls the meeting.
+// If that fails, it may be because the meeting has audio already. An earlier attempt may have brought
+// it, whose response was lost. Or another worker did, and the service therefore rejected the request
+// for the URL. So prepare polls the meeting.
 func (u *upload) prepare(ctx context.Context, renew bool) (arrived bool, err error) {
 	err = u.core.storageThrottle.Wait(ctx, false)
 	if err == nil && (renew || !time.Now().Before(u.state.URLExpires)) {
 		err = u.newURL(ctx)
 	}
-	if err != nil && u.state.Arrived || errors.Is(err, ErrBadRequest) && u.state.Shared {
-		arrived, asked := u.ask(ctx)
-		return arrived, cmp.Or(asked, err)
+	hasOthers := u.state.Shared && errors.Is(err, ErrBadRequest)
+	if err != nil && (u.state.MayHaveArrived || hasOthers) {
+		arrived, askErr := u.ask(ctx)
+		return arrived, cmp.Or(askErr, err)
 	}
 	return false, err
 }
@@ -186,10 +187,10 @@ func (u *upload) newURL(ctx context.Context) error {
 // service: if it gave up, an upload whose audio has arrived would fail.
 func (u *upload) ask(ctx context.Context) (arrived bool, err error) {
 	m, err := u.core.look(ctx, u.id, true)
-	if e, ok := errors.AsType[*WaitError](err); ok {
+	if e, ok := errors.AsType[*WaitError](err); ok { // the only type of error that look returns
 		return false, fmt.Errorf("checking whether the audio arrived: %w", e.Err)
 	}
-	return err == nil && m.Status != StatusCreated, err // a failed meeting has audio, too
+	return m.Status != StatusCreated, nil // a failed meeting has audio, too
 }
 
 // send makes one attempt, reports it, and returns what follows it.

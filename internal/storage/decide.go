@@ -38,7 +38,8 @@ type Decision struct {
 // State is what Decide knows about an upload. The caller sets the fields up to LastStored, and Decide the
 // others.
 type State struct {
-	// MaxRetries is the least number of retries; 0 switches them off.
+	// MaxRetries is how many retries there are even if Patience has passed. Before that, there are more.
+	// 0 switches retries off.
 	MaxRetries int
 	// Shared means that other workers may upload to the meeting, and that their audio is as good.
 	Shared bool
@@ -53,8 +54,9 @@ type State struct {
 	Attempts int
 	// FirstFailure is when the first of them failed.
 	FirstFailure time.Time
-	// Arrived means that an attempt may have stored the recording, although storage did not say so.
-	Arrived bool
+	// MayHaveArrived means that an attempt may have stored the recording, although storage did not say
+	// so. It stays true even after a poll has shown no audio, because the service may be slow to notice.
+	MayHaveArrived bool
 	// WithoutExpect means that storage rejected the header Expect, so the next attempts omit it.
 	WithoutExpect bool
 }
@@ -68,7 +70,7 @@ const (
 )
 
 // Decide returns what follows an attempt that has ended now, and s with the attempt added. wait is
-// random, and at least the Retry-After of the outcome.
+// random, and at least the Retry-After of the outcome, unless that is so long that it ends the upload.
 func Decide(s State, o Outcome, now time.Time, wait time.Duration) (Decision, State) {
 	next := nextStep(s, o, now)
 	s.Attempts++
@@ -77,7 +79,7 @@ func Decide(s State, o Outcome, now time.Time, wait time.Duration) (Decision, St
 	}
 	s.FirstFailure = cmp.Or(s.FirstFailure, now)
 	// A gateway may report an error although the storage behind it has the recording.
-	s.Arrived = s.Arrived || next.Ask || o.StatusCode >= 499 && o.Sent > 0
+	s.MayHaveArrived = s.MayHaveArrived || next.Ask || o.StatusCode >= 499 && o.Sent > 0
 	s.WithoutExpect = s.WithoutExpect || o.StatusCode == http.StatusExpectationFailed
 	next.Wait = max(next.Wait, wait)
 	failing := s.FirstFailure
@@ -101,7 +103,7 @@ func nextStep(s State, o Outcome, now time.Time) Decision {
 	case status/100 == 2 && o.Message == "":
 		return Decision{Step: Stored}
 	case status/100 == 2, status == 0 && o.Sent > 0:
-		// Storage may have the recording, and accept only one PUT for a URL.
+		// Storage may have the recording. Even a part of it may have used up a URL that is good for one PUT.
 		return Decision{Step: Renew, Wait: settling, Ask: true}
 	case status == 0:
 		return Decision{Step: Retry}
@@ -123,7 +125,7 @@ func (s State) inTime(now time.Time, wait time.Duration) bool {
 // giveUp asks first whether there is audio after all, if an attempt may have stored it, or if storage
 // rejected the last one, because another worker may have been faster.
 func (s State) giveUp(o Outcome, now time.Time) Decision {
-	d := Decision{Step: GiveUp, Ask: s.Arrived || s.Shared && o.StatusCode != 0}
+	d := Decision{Step: GiveUp, Ask: s.MayHaveArrived || s.Shared && o.StatusCode != 0}
 	if d.Ask && s.inTime(now, settling) {
 		d.Wait = settling
 	}

@@ -29,7 +29,7 @@ func TestDecide(t *testing.T) {
 	giveUp := Decision{Step: GiveUp}
 	askAndGiveUp := Decision{Step: GiveUp, Wait: 5 * time.Second, Ask: true}
 
-	arrived := func(s *State) { s.Arrived = true }
+	arrived := func(s *State) { s.MayHaveArrived = true }
 	shared := func(s *State) { s.Shared = true }
 	noRetries := func(s *State) { s.MaxRetries = 0 }
 	withoutExpect := func(s *State) { s.WithoutExpect = true }
@@ -140,10 +140,10 @@ func TestDecide_RemembersAttempts(t *testing.T) {
 		outcome Outcome
 		want    State
 	}{
-		{"lost", Outcome{Sent: 1}, State{Arrived: true}},
+		{"lost", Outcome{Sent: 1}, State{MayHaveArrived: true}},
 		{"never sent", Outcome{}, State{}},
 		{"unreadable", Outcome{Sent: 1, Err: ErrUnreadable}, State{}},
-		{"499 to the body", Outcome{StatusCode: 499, Sent: 1}, State{Arrived: true}},
+		{"499 to the body", Outcome{StatusCode: 499, Sent: 1}, State{MayHaveArrived: true}},
 		{"502 to the header", Outcome{StatusCode: 502}, State{}},
 		{"429 to the body", Outcome{StatusCode: 429, Sent: 1}, State{}},
 		{"expired", Outcome{StatusCode: 400, Code: "ExpiredToken"}, State{}},
