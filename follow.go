@@ -154,7 +154,7 @@ func (f *following) once(ctx context.Context, m *Meeting) (again bool) {
 	r := &Result{MeetingID: m.ID, Meeting: m}
 	g := f.opts.goal()
 	g.onStatus = f.loop.onStatus(f.opts.OnStatus)
-	g.mayWait = true
+	g.rarely = true
 	ready := slot{tokens: f.loop.ready}
 	defer ready.free()
 

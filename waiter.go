@@ -208,7 +208,7 @@ type goal struct {
 	audioTimeout time.Duration  // counts from the meeting's creation; 0 means no limit
 	audioBy      time.Time      // if not zero, replaces audioTimeout
 	onStatus     func(*Meeting) // may be nil
-	mayWait      bool           // the wait of Follow: old meetings without audio are polled less often
+	rarely       bool           // poll an old meeting without audio, or a stuck one, less often: for Follow
 }
 
 // verdict is what a wait does after a snapshot.
@@ -249,7 +249,7 @@ func (g *goal) judge(s poll.Snapshot[*Meeting], now time.Time) (verdict, error) 
 // error.
 func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
 	var last Status
-	return c.await(ctx, id, g.mayWait, func(s poll.Snapshot[*Meeting]) (verdict, error) {
+	return c.await(ctx, id, g.rarely, func(s poll.Snapshot[*Meeting]) (verdict, error) {
 		status := s.Meeting.Status
 		if status != last {
 			last = status
@@ -262,15 +262,16 @@ func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
 	})
 }
 
-// look returns the meeting as a response to a request about it alone shows it; if fresh is set, to
-// one that is sent from now on.
+// look returns the meeting. If it has audio, any snapshot will do, because that never changes.
+// Otherwise only the response to a request about the meeting alone will do, and if fresh is set, only
+// to one that is sent from now on.
 func (c *core) look(ctx context.Context, id string, fresh bool) (*Meeting, error) {
-	asked := c.poller.Sending()
+	now := c.poller.Sending()
 	return c.await(ctx, id, false, func(s poll.Snapshot[*Meeting]) (verdict, error) {
 		switch {
-		case s.Meeting.Status != StatusCreated: // for good, even if a page shows it
+		case s.Meeting.Status != StatusCreated:
 			return done, nil
-		case s.Page || fresh && s.Sent.Number < asked.Number:
+		case s.Page || fresh && s.Sent.Number < now.Number:
 			return askAgain, nil
 		}
 		return done, nil
@@ -280,12 +281,12 @@ func (c *core) look(ctx context.Context, id string, fresh bool) (*Meeting, error
 // await calls judge with each snapshot of a meeting until judge or the poller ends the wait, or ctx
 // is done. It returns the meeting as last seen, even with an error.
 func (c *core) await(
-	ctx context.Context, id string, mayWait bool, judge func(poll.Snapshot[*Meeting]) (verdict, error),
+	ctx context.Context, id string, rarely bool, judge func(poll.Snapshot[*Meeting]) (verdict, error),
 ) (last *Meeting, err error) {
 	if ctx.Err() != nil {
 		return nil, &WaitError{MeetingID: id, Err: rest.WithCause(ctx, nil)}
 	}
-	sub := c.poller.Subscribe(id, mayWait)
+	sub := c.poller.Subscribe(id, rarely)
 	defer func() { _ = sub.Cancel() }() // its error only matters when ctx is done
 	for {
 		var u poll.Update[*Meeting]

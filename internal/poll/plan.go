@@ -88,9 +88,9 @@ func (p *plan) stop() {
 	p.window = window{began: -never}
 }
 
-// join adds a wait for a meeting. fresh means that the last snapshot of the meeting is good enough
+// join adds a wait for a meeting. lastSuffices means that the last snapshot of the meeting is good enough
 // to begin with. rarely means that the wait allows the meeting to be polled rarely.
-func (p *plan) join(w *watch, now time.Duration, fresh, rarely bool) {
+func (p *plan) join(w *watch, now time.Duration, lastSuffices, rarely bool) {
 	if !rarely {
 		w.mayWait = 0
 	}
@@ -100,7 +100,7 @@ func (p *plan) join(w *watch, now time.Duration, fresh, rarely bool) {
 		if w.state == expected {
 			p.expected++
 		}
-		if !fresh {
+		if !lastSuffices {
 			p.seek(w, now)
 			if w.state != underWay {
 				p.enter(w, newcomer)

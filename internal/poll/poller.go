@@ -89,7 +89,8 @@ func (p *Poller[M]) now() time.Duration {
 	return p.latest
 }
 
-// Sending numbers a request that the caller is about to send.
+// Sending marks a point in time: a request that is sent from now on has a number at least as high. Call
+// it before a request whose response goes to Record.
 func (p *Poller[M]) Sending() Sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,9 +111,10 @@ func (p *Poller[M]) Record(s Snapshot[M], sent Sent) {
 	p.got(p.meeting(s.ID), s)
 }
 
-// Ask makes a GET of a meeting necessary that no page replaces: after the interval, or at once,
-// because the user uploads audio and no response has shown it. The meeting need not be known: a
-// response to a request that was sent before may still come.
+// Ask makes a GET of a meeting necessary that no page replaces, and that is sent after this call. With
+// atOnce, the GET does not wait for the interval, unless a response has already shown audio: the user
+// uploads, and wants to see it. Ask works for an unknown meeting as well, so that the response to a
+// request that is under way does not count for it.
 func (p *Poller[M]) Ask(id string, atOnce bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

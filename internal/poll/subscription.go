@@ -22,8 +22,8 @@ type Subscription[M any] struct {
 }
 
 // Subscribe waits for a meeting. Its first poll is at once, unless the last one is less than an
-// interval old: then its snapshot is the first update. rarely allows a meeting that has no audio,
-// or has not changed for hours, to be polled rarely.
+// interval old and nobody has called Ask since: then its snapshot is the first update. rarely allows
+// a meeting that has no audio, or has not changed for hours, to be polled rarely.
 func (p *Poller[M]) Subscribe(id string, rarely bool) *Subscription[M] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -31,11 +31,11 @@ func (p *Poller[M]) Subscribe(id string, rarely bool) *Subscription[M] {
 	m := p.meeting(id)
 	s := &Subscription[M]{p: p, m: m, rarely: rarely, updates: make(chan Update[M], 1)}
 	m.subscriptions = append(m.subscriptions, s)
-	fresh := m.seen > 0 && now-m.seen < Interval && m.asked == 0
-	if fresh {
+	lastSuffices := m.seen > 0 && now-m.seen < Interval && m.asked == 0
+	if lastSuffices {
 		s.publish(Update[M]{Snapshot: m.last})
 	}
-	p.plan.join(&m.watch, now, fresh, rarely)
+	p.plan.join(&m.watch, now, lastSuffices, rarely)
 	p.run()
 	return s
 }

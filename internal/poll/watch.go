@@ -13,7 +13,8 @@ type watch struct {
 	state   state
 	// dueAt is when the next GET is due. It is never in the state expected.
 	dueAt time.Duration
-	// notBefore is the earliest time of the next GET, even if somebody asks for it.
+	// notBefore is the earliest time of the next GET, even if somebody asks for it, unless it is asked
+	// for at once.
 	notBefore time.Duration
 	// seen is when a response last showed the meeting.
 	seen time.Duration
@@ -61,8 +62,8 @@ func (p *plan) enter(w *watch, s state) {
 	}
 }
 
-// nextGET returns when the next GET of a meeting should be due, from its state. Newcomers come
-// first, and so do meetings that somebody has asked for.
+// nextGET returns when the next GET of a meeting should be due, from its state. Newcomers, and meetings
+// that somebody has asked for, get a time in the past, which comes before those of all others.
 func (p *plan) nextGET(w *watch, now time.Duration) time.Duration {
 	switch {
 	case w.state == expected:
