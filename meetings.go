@@ -229,7 +229,7 @@ func (t *UploadTarget) missing(received) string {
 
 // PresignedURL is a URL whose query is a credential, so everyone who has the whole URL can upload.
 // To keep it out of logs, the packages fmt and slog show it without its query, and encoding/json
-// refuses to write it. Only Reveal returns the whole URL.
+// returns an error. Only Reveal returns the whole URL.
 type PresignedURL struct {
 	whole *string // a pointer, because fmt prints no pointer's target in a field
 }

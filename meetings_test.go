@@ -250,7 +250,7 @@ func TestPresignedURL_ShowsNoQuery(t *testing.T) {
 	require.Empty(t, minutes.PresignedURL{}.Reveal())
 }
 
-// A book is a listing by cursor: each page is a list of ids and, after a ">", the next cursor. It
+// A book is a list in pages: each page is a list of ids and, after a ">", the next cursor. It
 // records the queries of the requests.
 type book struct {
 	pages   map[string]string

@@ -105,11 +105,13 @@ func TestSnippets_Compile(t *testing.T) {
 	}
 	assert.Greater(t, len(found), 15)
 
-	packages, together := newOverlay(t), prelude // one command compiles them all
+	packages := newOverlay(t)
+	together := prelude // one command compiles them all
 	for n, code := range found {
 		switch {
 		case strings.HasPrefix(code, "package "): // that of a program gets another name, and is not linked
-			packages.add(fmt.Sprint("program", n), "snippet.go", strings.Replace(code, "package main\n", "package program\n", 1))
+			code = strings.Replace(code, "package main\n", "package program\n", 1)
+			packages.add(fmt.Sprint("program", n), "snippet.go", code)
 		case strings.HasPrefix(code, "func "):
 			together += code
 		default:
@@ -162,8 +164,9 @@ func TestSnippets(t *testing.T) {
 	t.Setenv("MINUTES_API_KEY", "key_ci")
 	synctest.Test(t, func(t *testing.T) {
 		client = minutestest.NewServer(t).Client()
-		done, err := client.Meetings.Process(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"},
-			minutes.FromReader(strings.NewReader("any bytes will do"), "audio/mpeg"), nil)
+		params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"}
+		recording := minutes.FromReader(strings.NewReader("any bytes will do"), "audio/mpeg")
+		done, err := client.Meetings.Process(t.Context(), params, recording, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,13 +293,29 @@ func TestErrors_TableAgreesWithTheSource(t *testing.T) {
 	assert.Greater(t, len(documented), 10)
 }
 
+// Links in doc comments lead to a file or a directory of this repository, and to a heading in it.
+func TestDocComments_LinksHaveTargets(t *testing.T) {
+	t.Parallel()
+	const link = `https://github\.com/meeting-minutes/minutes-go/(?:blob|tree)/main/([\w./-]+\w)(?:#([\w-]+))?`
+	for _, files := range []string{"*.go", "minutestest/*.go"} {
+		for _, m := range matches(t, files, link) {
+			_, err := os.Stat(m[1])
+			assert.NoError(t, err)
+			if m[2] != "" {
+				assert.Contains(t, headings(t, m[1]), m[2])
+			}
+		}
+	}
+}
+
 // docs/observability.md lists each message that a Client logs, and each metric of otelminutes with its unit.
 func TestObservability_ListsMessagesAndMetrics(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("docs/observability.md")
 	require.NoError(t, err)
 	list := string(text)
-	for _, m := range matches(t, "*.go", `(?:LogAttrs\([^"]*|\.(?:Debug|Info|Warn|Error)\()"(minutes: [^"]*)"`) {
+	const logs = `(?:LogAttrs\([^"]*|\.(?:Debug|Info|Warn|Error)\()"(minutes: [^"]*)"`
+	for _, m := range matches(t, "*.go", logs) {
 		assert.Contains(t, list, "| `"+m[1]+"` |")
 	}
 	for _, m := range matches(t, "otelminutes/*.go", `"(meetings\.client[^"]*)", metric\.WithUnit\("([^"]*)"\)`) {

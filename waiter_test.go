@@ -122,7 +122,7 @@ func TestWait_Ends(t *testing.T) {
 		})
 }
 
-// If ctx ends while polls fail, the error contains the last failure. Otherwise it does not.
+// If ctx is done while polls fail, the error contains the last failure. Otherwise it does not.
 func TestWait_ReportsWhyPollsFailed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -148,8 +148,8 @@ func NoSuchHost() Fault { return Fault{form: faultForm{Kind: kindNoSuchHost}} }
 // If f cancels the client's own context, the client seems to have crashed: the request is not
 // handled or, with AfterEffect, its response is lost.
 //
-// f runs on the goroutine that serves the request. It may call t.Fatal, which fails the test and
-// breaks this connection, but the test's own goroutine continues. A panic in f crashes the program,
+// f runs on the goroutine that serves the request. If it calls t.Fatal, the test fails and this
+// connection breaks, but the test's own goroutine continues. A panic in f crashes the program,
 // because net/http would otherwise hide it.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Call(func(minutestest.Request) {

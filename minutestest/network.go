@@ -31,14 +31,14 @@ var errClosed = errors.New("the Server is closed")
 // connections in memory. Three tricks make that work in testing/synctest bubbles, which end only if
 // nothing in them sleeps or waits for the world outside:
 //
-//   - Every dial makes a connection with an [http.Server] of its own, in the goroutine that dials. So both
-//     ends are in the bubble of the caller. It serves one request, because an idle connection, kept for
-//     reuse, would keep its bubble from ending.
-//   - A connection is two pipes, one for each direction (link.go). So the server can end its response and
-//     still read what the client has yet to send, as with TCP; a client that is rejected early then reads
-//     the response instead of losing it to a reset.
-//   - Where net/http closes its half of a connection and then sleeps for half a second before it closes the
-//     other, our CloseWrite ends its goroutine instead of returning to that sleep.
+//   - Every dial makes a connection with an [http.Server] of its own, in the goroutine that dials.
+//     So both ends are in the bubble of the caller. It serves one request, because an idle
+//     connection, kept for reuse, would keep its bubble from ending.
+//   - A connection is two pipes, one for each direction (link.go). So the server can end its
+//     response and still read what the client has yet to send, as with TCP; a client that is
+//     rejected early then reads the response instead of losing it to a reset.
+//   - Where net/http closes its half of a connection and then sleeps for half a second before it
+//     closes the other, our CloseWrite ends its goroutine instead of returning to that sleep.
 type network struct {
 	handler http.Handler
 	// dialError is asked before a request is sent; an error is that of the connection.
@@ -73,8 +73,8 @@ func inBubble() bool {
 	return now == now.Round(0)
 }
 
-// client returns a client whose every connection leads here, for use inside bubbles or outside. One
-// that is a program of its own for the audit has a number.
+// client returns an HTTP client that connects only to this network, for use inside bubbles or
+// outside. The audit tells clients apart by number.
 func (n *network) client(number uint64, bubble bool) *http.Client {
 	dial := func(_ context.Context, _, addr string) (net.Conn, error) { return n.dial(number, addr) }
 	return &http.Client{Transport: &roundTripper{

@@ -162,7 +162,7 @@ func (s *service) old(list, place int) *simulated {
 	return s.add(list, created, s.began.Add(s.within(1)), s.began.Add(s.within(s.ends)))
 }
 
-// within is a random time in so many times the scenario's.
+// within is a random time in a multiple of the scenario's.
 func (s *service) within(times int64) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	// leastPace is in requests a second, so that the pace alone makes no pause of more than ten seconds.
+	// leastPace is in requests a second, so that the pace alone makes no pause of more than ten
+	// seconds.
 	leastPace = 0.15
 	// growth is that of the pace, by the square of the seconds since a 429 lowered it.
 	growth = 0.001
 	// longestPause is the pause after sixteen 429s in a row.
 	longestPause = 5 * time.Minute
-	// overdueGaps is how many of the user's requests go before one in the background that waits. The
-	// share that this leaves delays an import at its limit by less than a tenth.
+	// overdueGaps is how many of the user's requests go before one in the background that waits.
+	// The share that this leaves delays an import at its limit by less than a tenth.
 	overdueGaps = 12
 	// overdueTime is how long a request in the background waits at most, if these take longer.
 	overdueTime = time.Minute
@@ -59,8 +60,8 @@ type Throttle struct {
 
 	// mu guards what follows.
 	mu sync.Mutex
-	// notBefore is when 429s let the next request go: at the end of the pause, and later at the
-	// end of a gap after each request.
+	// notBefore is when 429s let the next request go: at the end of the pause, and later at the end
+	// of a gap after each request.
 	notBefore time.Time
 	// pace is how many requests may be sent a second, because of 429s.
 	pace pace
@@ -71,11 +72,10 @@ type Throttle struct {
 	lastLimited time.Time
 	// lastSent is when the last request was sent.
 	lastSent time.Time
-	// recent is the number of requests in about the second before lastSent, each counting less the
-	// older it was.
+	// recent is the number of requests in about the second before lastSent, weighted by age.
 	recent float64
-	// backgroundSince is when the first request of the line in the background became its first. It
-	// only counts while there is one.
+	// backgroundSince is when the background request at the head of its line got there. It is
+	// unused while that line is empty.
 	backgroundSince time.Time
 }
 

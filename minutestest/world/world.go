@@ -293,7 +293,7 @@ type Meeting struct {
 	Held            bool               `json:"held,omitempty"`   // in Status, by a script
 	DurationSeconds *int               `json:"duration_seconds,omitempty"`
 	CreatedAt       time.Time          `json:"created_at"`
-	UpdatedAt       time.Time          `json:"updated_at"` // as the API shows it, so subject to ClockSkew
+	UpdatedAt       time.Time          `json:"updated_at"` // as the API shows it
 
 	History    []Transition `json:"history"`              // from created on
 	Audio      *Audio       `json:"audio,omitempty"`      // nil: it has not arrived
