@@ -183,8 +183,8 @@ func (a *audit) watchNotReady(x *exchange) {
 	}
 }
 
-// remember adds a poll, and returns the earlier one that it follows: the last one or, if there may be
-// two workers, the one before the last, and so on.
+// remember adds a poll, and returns the earlier one that it follows: the last one or, if there may
+// be two workers, the one before the last, and so on.
 func (w *watched) remember(op minutes.Operation, now poll) (before poll) {
 	polls := w.polls[op]
 	if len(polls) == w.workers {

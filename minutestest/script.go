@@ -12,12 +12,14 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/mistake"
 )
 
-// Script sets the outcome of future meetings, and of the remaining stages of meetings in progress. A
-// script replaces an earlier one for the same meeting, external id or title, or for all; one that sets no
-// other field only removes it. An invalid one fails the test, but the scripts before it take effect.
+// Script sets the outcome of future meetings, and of the remaining stages of meetings in progress.
+// A script replaces an earlier one for the same meeting, external id or title, or for all; one that
+// sets no other field only removes it. An invalid one fails the test, but the scripts before it
+// take effect.
 //
-// A script may match no meeting, because the meeting may come later. If the test given to [NewServer]
-// fails, its log names each script for a title or external id that no meeting has at the end.
+// A script may match no meeting, because the meeting may come later. If the test given to
+// [NewServer] fails, its log names each script for a title or external id that no meeting has at
+// the end.
 func (s *Server) Script(scripts ...Script) {
 	s.reporter.Helper()
 	for _, sc := range scripts {
@@ -34,12 +36,12 @@ func summary(sc Script) string {
 	return string(text)
 }
 
-// Scripts returns the scripts in force: the one for all meetings, then those for titles, for external
-// ids and for ids, each sorted.
+// Scripts returns the scripts in force: the one for all meetings, then those for titles, for
+// external ids and for ids, each sorted.
 func (s *Server) Scripts() []Script { return s.engine.Scripts() }
 
-// UnmatchedScripts returns the scripts for a title or an external id that no meeting has now, because a
-// typing error there may be why a test failed.
+// UnmatchedScripts returns the scripts for a title or an external id that no meeting has now,
+// because a typing error there may be why a test failed.
 func (s *Server) UnmatchedScripts() []Script {
 	meetings := s.engine.Meetings()
 	return slices.DeleteFunc(s.Scripts(), func(sc Script) bool {
@@ -49,9 +51,9 @@ func (s *Server) UnmatchedScripts() []Script {
 	})
 }
 
-// Release lets a meeting continue that the Hold of a [Script] has stopped, and reports whether it was
-// held. The meeting changes its status when the time of its stage is over, or at once if it already is.
-// The test fails if there is no such meeting.
+// Release lets a meeting continue that the Hold of a [Script] has stopped, and reports whether it
+// was held. The meeting changes its status when the time of its stage is over, or at once if it
+// already is. The test fails if there is no such meeting.
 func (s *Server) Release(meetingID string) bool {
 	s.reporter.Helper()
 	before, _ := s.Meeting(meetingID)
@@ -67,9 +69,10 @@ func (s *Server) Release(meetingID string) bool {
 }
 
 // Advance moves a meeting with audio to the given status, or until it ends earlier, without waiting
-// for the clock and even if a script holds it. If until is "", it moves the meeting by one status. It
-// returns the status reached. The test fails if the meeting does not exist, has no audio, or has left the
-// given status behind, as it has at once if its stages take no time and no Hold stops it there.
+// for the clock and even if a script holds it. If until is "", it moves the meeting by one status.
+// It returns the status reached. The test fails if the meeting does not exist, has no audio, or has
+// left the given status behind, as it has at once if its stages take no time and no Hold stops it
+// there.
 func (s *Server) Advance(meetingID string, until minutes.Status) minutes.Status {
 	s.reporter.Helper()
 	before, _ := s.Meeting(meetingID)
@@ -85,9 +88,10 @@ func (s *Server) Advance(meetingID string, until minutes.Status) minutes.Status 
 }
 
 // AdvanceClock moves the service's time ahead by d, and returns the new time. A program outside a
-// synctest bubble then sees at once what takes the service a week: upload URLs and keys expire, quotas
-// are topped up, and meetings progress. The clocks of clients and of the audit stay as they are. A
-// negative d changes nothing, because time never goes back. More than 100 years in total fail the test.
+// synctest bubble then sees at once what takes the service a week: upload URLs and keys expire,
+// quotas are topped up, and meetings progress. The clocks of clients and of the audit stay as they
+// are. A negative d changes nothing, because time never goes back. More than 100 years in total
+// fail the test.
 func (s *Server) AdvanceClock(d time.Duration) time.Time {
 	s.reporter.Helper()
 	now, err := s.engine.AdvanceClock(d)
@@ -102,8 +106,8 @@ func (s *Server) AdvanceClock(d time.Duration) time.Time {
 // Now returns the service's time, which is time.Now unless [Server.AdvanceClock] moved it ahead.
 func (s *Server) Now() time.Time { return s.engine.Now() }
 
-// Delete deletes a meeting, whoever created it, as if somebody else did so while the program under test
-// waits for it. The test fails if there is no such meeting.
+// Delete deletes a meeting, whoever created it, as if somebody else did so while the program under
+// test waits for it. The test fails if there is no such meeting.
 func (s *Server) Delete(meetingID string) {
 	s.reporter.Helper()
 	m, _ := s.engine.Meeting(meetingID)
@@ -114,10 +118,10 @@ func (s *Server) Delete(meetingID string) {
 	s.inspector.Did("Delete", meetingID, fmt.Sprintf("%q is gone", m.Title))
 }
 
-// AddMeetings adds meetings of other creators, for tests of a program that follows all meetings of an
-// organisation, and returns their ids in order. Each meeting begins in its Status, whatever the scripts
-// say and without using quota, and continues from there by itself. With [minutes.StatusCreated] it has
-// no audio yet.
+// AddMeetings adds meetings of other creators, for tests of a program that follows all meetings of
+// an organisation, and returns their ids in order. Each meeting begins in its Status, whatever the
+// scripts say and without using quota, and continues from there by itself. With
+// [minutes.StatusCreated] it has no audio yet.
 //
 //	ids := srv.AddMeetings("org_acme", minutestest.WorldMeeting{
 //		Title: "Standup", CreatorID: "emp_ada", Status: minutes.StatusAudioUploaded, Count: 20,
@@ -142,11 +146,12 @@ func (s *Server) Meetings() []Meeting { return s.engine.Meetings() }
 // Meeting returns a meeting of any organisation as it is now.
 func (s *Server) Meeting(id string) (Meeting, bool) { return s.engine.Meeting(id) }
 
-// World returns the settings of all organisations as they are now, with the quota that is left and the
-// objects added through the service, but without meetings.
+// World returns the settings of all organisations as they are now, with the quota that is left and
+// the objects added through the service, but without meetings.
 func (s *Server) World() World { return s.engine.World() }
 
-// Organisation returns one organisation of [Server.World]. The test fails if there is none with this id.
+// Organisation returns one organisation of [Server.World]. The test fails if there is none with
+// this id.
 func (s *Server) Organisation(id string) Organisation {
 	s.reporter.Helper()
 	w := s.World()
@@ -159,8 +164,9 @@ func (s *Server) Organisation(id string) Organisation {
 }
 
 // Update changes anything in an Organisation while it is in use, such as its quota, its keys or a
-// member's status, but not its id and its meetings. A mistake, such as a key that does not exist, fails the
-// test, and then nothing changes. change runs under the Server's lock, so it must not call the Server.
+// member's status, but not its id and its meetings. A mistake, such as a key that does not exist,
+// fails the test, and then nothing changes. change runs under the Server's lock, so it must not
+// call the Server.
 //
 //	srv.Update("org_acme", func(o *minutestest.Organisation) {
 //		o.Credits = new(0)
@@ -176,9 +182,9 @@ func (s *Server) Update(organisation string, change func(*Organisation)) {
 	})
 }
 
-// UpdateWorld is like [Server.Update], but changes all organisations, the stages and the page sizes. A
-// new organisation begins with its Meetings, and one that you leave out is gone with its meetings. If
-// change returns an error, nothing changes, and the error fails the test.
+// UpdateWorld is like [Server.Update], but changes all organisations, the stages and the page
+// sizes. A new organisation begins with its Meetings, and one that you leave out is gone with its
+// meetings. If change returns an error, nothing changes, and the error fails the test.
 func (s *Server) UpdateWorld(change func(*World) error) {
 	s.reporter.Helper()
 	s.update("UpdateWorld", "", change)
@@ -196,10 +202,10 @@ func (s *Server) update(method, organisation string, change func(*World) error) 
 	s.inspector.Did(strings.TrimSpace(method+" "+organisation), "")
 }
 
-// SetPageSizes makes list pages of meetings short or empty, as the API permits, by setting PageSizes of
-// the [World]. The first page of a list has sizes[0] meetings at most, the next page sizes[1], and so on;
-// after the last size they start over. A page of 0 is empty but has a next cursor, so not all sizes may
-// be 0. Without sizes, pages are full again.
+// SetPageSizes makes list pages of meetings short or empty, as the API permits, by setting
+// PageSizes of the [World]. The first page of a list has sizes[0] meetings at most, the next page
+// sizes[1], and so on; after the last size they start over. A page of 0 is empty but has a next
+// cursor, so not all sizes may be 0. Without sizes, pages are full again.
 func (s *Server) SetPageSizes(sizes ...int) {
 	s.reporter.Helper()
 	s.UpdateWorld(func(w *World) error {

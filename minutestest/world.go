@@ -10,14 +10,16 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// The types that describe what a Server holds. Package world defines them, and its documentation has their
-// fields.
+// The types that describe what a Server holds. Package world defines them, and its documentation
+// has their fields.
 type (
 	// World is [world.World]: what a [Server] begins with.
 	World = world.World
-	// Stages is [world.Stages]: how long a meeting stays in each status between its audio and its minutes.
+	// Stages is [world.Stages]: how long a meeting stays in each status between its audio and its
+	// minutes.
 	Stages = world.Stages
-	// Organisation is [world.Organisation]: one customer of the service, with everything that belongs to it.
+	// Organisation is [world.Organisation]: one customer of the service, with everything that
+	// belongs to it.
 	Organisation = world.Organisation
 	// Member is [world.Member]: a person in an organisation.
 	Member = world.Member
@@ -29,7 +31,8 @@ type (
 	Template = world.Template
 	// Key is [world.Key]: an API key of a member or an integration.
 	Key = world.Key
-	// WorldMeeting is [world.MeetingSpec]: a meeting, or many alike, for a World or [Server.AddMeetings].
+	// WorldMeeting is [world.MeetingSpec]: a meeting, or many alike, for a World or
+	// [Server.AddMeetings].
 	WorldMeeting = world.MeetingSpec
 	// Script is [world.Script]: how a meeting proceeds and ends; see [Server.Script].
 	Script = world.Script
@@ -45,8 +48,8 @@ type (
 //
 //	organisations[0].keys[1].member_id: no member "emp_x"
 //
-// The World must have at least one organisation. Unknown fields and anything after the World are errors,
-// because a typing error must not pass for a default.
+// The World must have at least one organisation. Unknown fields and anything after the World are
+// errors, because a typing error must not pass for a default.
 func LoadWorld(r io.Reader) (World, error) {
 	var w World
 	data, err := io.ReadAll(r)
@@ -62,17 +65,17 @@ func LoadWorld(r io.Reader) (World, error) {
 	return w, nil
 }
 
-// DefaultWorld returns the World of a [Server] without [WithWorld]. Its organisation org_acme has these
-// keys, all with every scope:
+// DefaultWorld returns the World of a [Server] without [WithWorld]. Its organisation org_acme has
+// these keys, all with every scope:
 //
 //	key_ci   of the integration int_ci
 //	key_ada  of Ada Lovelace, an administrator
 //	key_ben  of Ben Okafor, who is not an administrator
 //
-// It also has a member in each status, two active projects and an archived one, two templates, and a few
-// terms of vocabulary. Its quota is a billion credits, of which each set of minutes costs one, and a billion
-// seconds, so that no suite uses it up. Every stage takes no time. Each call returns a new World, so you may
-// change it.
+// It also has a member in each status, two active projects and an archived one, two templates, and
+// a few terms of vocabulary. Its quota is a billion credits, of which each set of minutes costs
+// one, and a billion seconds, so that no suite uses it up. Every stage takes no time. Each call
+// returns a new World, so you may change it.
 func DefaultWorld() World {
 	return World{Organisations: []Organisation{{
 		ID:                "org_acme",

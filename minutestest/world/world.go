@@ -1,6 +1,6 @@
-// Package world has the types that describe what the in-memory fake contains: the [World] that it begins
-// with, the [Script] of a meeting, and the [Meeting] itself. Package minutestest has an alias for each,
-// so most users never import this package.
+// Package world has the types that describe what the in-memory fake contains: the [World] that it
+// begins with, the [Script] of a meeting, and the [Meeting] itself. Package minutestest has an
+// alias for each, so most users never import this package.
 package world
 
 import (
@@ -11,11 +11,11 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/mistake"
 )
 
-// World is what a fake begins with: organisations with their people, keys and settings. Its methods and
-// those of [Organisation] find things by their ids.
+// World is what a fake begins with: organisations with their people, keys and settings. Its methods
+// and those of [Organisation] find things by their ids.
 //
-// In Go as in JSON, required are only ids, a key's secret and owner, a meeting's title, and the terms and
-// variants of a vocabulary:
+// In Go as in JSON, required are only ids, a key's secret and owner, a meeting's title, and the
+// terms and variants of a vocabulary:
 //
 //	{"stages": {"prepare": "20ms", "transcribe": "50ms", "write": "50ms"},
 //	 "page_sizes": [10, 0],
@@ -41,15 +41,15 @@ type World struct {
 	// Organisations are one or more.
 	Organisations []Organisation `json:"organisations"`
 
-	// PageSizes makes list pages of meetings short or empty, as the API permits. The first page of a list
-	// has the first size, the next page the second, and so on; after the last size they start over. A
-	// page never has more meetings than the caller's limit.
+	// PageSizes makes list pages of meetings short or empty, as the API permits. The first page of
+	// a list has the first size, the next page the second, and so on; after the last size they
+	// start over. A page never has more meetings than the caller's limit.
 	PageSizes []int `json:"page_sizes,omitempty"`
 }
 
-// Stages sets how long a meeting stays in the statuses between its audio and its minutes. Stages{} means
-// that the minutes are ready as soon as the audio has arrived. As JSON, the stages are durations such as
-// "20ms" or "1m30s".
+// Stages sets how long a meeting stays in the statuses between its audio and its minutes. Stages{}
+// means that the minutes are ready as soon as the audio has arrived. As JSON, the stages are
+// durations such as "20ms" or "1m30s".
 type Stages struct {
 	Prepare    time.Duration // in audio_uploaded
 	Transcribe time.Duration // in transcribing
@@ -87,8 +87,8 @@ type Organisation struct {
 	Vocabulary   []minutes.VocabularyEntry `json:"vocabulary,omitempty"`
 	Keys         []Key                     `json:"keys,omitempty"` // of members and integrations
 
-	// Meetings are those that a new organisation begins with, the oldest first. They are not settings,
-	// so an organisation that you read or update later has none.
+	// Meetings are those that a new organisation begins with, the oldest first. They are not
+	// settings, so an organisation that you read or update later has none.
 	Meetings []MeetingSpec `json:"meetings,omitempty"`
 }
 
@@ -100,11 +100,11 @@ type Member struct {
 	Role        string               `json:"role,omitempty"`
 	Description string               `json:"description,omitempty"`
 	Status      minutes.MemberStatus `json:"status,omitempty"` // "": active
-	Admin       bool                 `json:"admin,omitempty"`  // may change and delete every visible meeting
+	Admin       bool                 `json:"admin,omitempty"`  // may change and delete what it sees
 }
 
-// Integration is a program to which an administrator has given access. It is not a member, so no list
-// shows it.
+// Integration is a program to which an administrator has given access. It is not a member, so no
+// list shows it.
 type Integration struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
@@ -123,8 +123,8 @@ type Project struct {
 	Archived bool   `json:"archived,omitempty"`
 }
 
-// Template determines the form of minutes. The default is the first template with IsDefault or, if none
-// has it, the first of all.
+// Template determines the form of minutes. The default is the first template with IsDefault or, if
+// none has it, the first of all.
 type Template struct {
 	ID          string `json:"id"`               // begins with tpl_
 	Name        string `json:"name,omitempty"`   // "": the id
@@ -156,9 +156,9 @@ type Key struct {
 	Revoked bool `json:"revoked,omitempty"`
 }
 
-// MeetingSpec describes a meeting that a fake begins with or is given later, or many alike. Unless its
-// status is created, the meeting has a recording of one second. It continues from its status by itself,
-// and the steps before that cost no quota.
+// MeetingSpec describes a meeting that a fake begins with or is given later, or many alike. Unless
+// its status is created, the meeting has a recording of one second. It continues from its status by
+// itself, and the steps before that cost no quota.
 type MeetingSpec struct {
 	Title string `json:"title"`
 	Date  string `json:"date,omitempty"` // "": 2026-01-01
@@ -168,7 +168,8 @@ type MeetingSpec struct {
 
 	Status minutes.Status `json:"status,omitempty"` // "": minutes_ready
 
-	// CreatorID is a member or integration; "": the first integration or, without one, the first member.
+	// CreatorID is a member or integration; "": the first integration or, without one, the first
+	// member.
 	CreatorID string `json:"creator_id,omitempty"`
 
 	// Visibility is the creator's default if it is "", as in a create.
@@ -180,9 +181,9 @@ type MeetingSpec struct {
 	Count          int      `json:"count,omitempty"` // how many; 0: one
 }
 
-// Organisation returns a pointer to the organisation with this id, so that you can change it. Like the
-// methods of [Organisation], it panics if there is none: the message names those that exist. In an update
-// of a Server, that fails the test.
+// Organisation returns a pointer to the organisation with this id, so that you can change it. Like
+// the methods of [Organisation], it panics if there is none: the message names those that exist. In
+// an update of a Server, that fails the test.
 func (w *World) Organisation(id string) *Organisation {
 	return find(w.Organisations, "organisation", id, func(o *Organisation) string { return o.ID })
 }
@@ -226,11 +227,11 @@ func find[T any](list []T, kind, name string, nameOf func(*T) string) *T {
 	panic(mistake.Mistake{Method: "World", Err: err})
 }
 
-// Script sets how a meeting proceeds and ends. It applies to the meeting with the given id, external id
-// or title, or to all meetings if none of them is set. If several scripts match a meeting, each field
-// comes from the most specific script that sets it: by id, then by external id, then by title. A field
-// that no script sets has its default, which is minutes of a short conversation, after the World's
-// stages. As JSON, durations are strings such as "20ms" or "1h30m".
+// Script sets how a meeting proceeds and ends. It applies to the meeting with the given id,
+// external id or title, or to all meetings if none of them is set. If several scripts match a
+// meeting, each field comes from the most specific script that sets it: by id, then by external id,
+// then by title. A field that no script sets has its default, which is minutes of a short
+// conversation, after the World's stages. As JSON, durations are strings such as "20ms" or "1h30m".
 type Script struct {
 	// MeetingID, ExternalID or Title says which meetings. Set at most one of them.
 	MeetingID  string `json:"meeting_id,omitempty"`
@@ -258,18 +259,19 @@ type Script struct {
 	// audio_uploaded, transcribing, transcribed or generating_minutes.
 	Hold minutes.Status `json:"hold,omitempty"`
 
-	// ListedAfter is how long after its creation no list or search by external id contains the meeting,
-	// although a GET finds it, as in a service whose index is late.
+	// ListedAfter is how long after its creation no list or search by external id contains the
+	// meeting, although a GET finds it, as in a service whose index is late.
 	ListedAfter time.Duration `json:"-"` // "listed_after"
 
 	// ClockSkew is how far the clocks of the service's machines differ. Two machines take turns at
-	// writing the meeting, and the clock of the second is this much slow: updated_at is too low with
-	// every second status, such as audio_uploaded and minutes_ready, and so lower than in the status
-	// before if that was short.
+	// writing the meeting, and the clock of the second is this much slow: updated_at is too low
+	// with every second status, such as audio_uploaded and minutes_ready, and so lower than in the
+	// status before if that was short.
 	ClockSkew time.Duration `json:"-"` // "clock_skew"
 }
 
-// Target returns the script without what it sets. As a script, it removes the one for the same meetings.
+// Target returns the script without what it sets. As a script, it removes the one for the same
+// meetings.
 func (s Script) Target() Script {
 	return Script{MeetingID: s.MeetingID, ExternalID: s.ExternalID, Title: s.Title}
 }
@@ -293,7 +295,7 @@ type Meeting struct {
 	Held            bool               `json:"held,omitempty"`   // in Status, by a script
 	DurationSeconds *int               `json:"duration_seconds,omitempty"`
 	CreatedAt       time.Time          `json:"created_at"`
-	UpdatedAt       time.Time          `json:"updated_at"` // as the API shows it
+	UpdatedAt       time.Time          `json:"updated_at"` // with ClockSkew, as the API shows it
 
 	History    []Transition `json:"history"`              // from created on
 	Audio      *Audio       `json:"audio,omitempty"`      // nil: it has not arrived
