@@ -105,9 +105,9 @@ const (
 // service's edge, which sends no code. It does not match a 429 from storage.
 const ErrRateLimited ErrorCode = "RATE_LIMITED"
 
-// Error says why an API call failed. Every failed call returns one, which [errors.As] finds.
-// Compare its code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound), and not its
-// Message, which is for people.
+// Error says why an API call failed. [errors.As] finds it in what the method returns. Compare its
+// code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound), and not its Message, which is
+// for people.
 //
 // The fields describe the last response, whichever attempt received it. There is one exception: a
 // 4xx says that nothing was done, so it is dropped if a later attempt may have been carried out.

@@ -28,8 +28,8 @@ func ExampleError() {
 	// Output: 404 NOT_FOUND true
 }
 
-// A meeting failed without minutes. The API has one status for all reasons, so check the
-// remaining credits. The transcript exists in any case.
+// A meeting failed without minutes. The API has one status for all reasons, so check the remaining
+// credits. The transcript exists in any case.
 func ExampleMeetingFailedError() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -147,8 +147,8 @@ func ExampleRetryAfter() {
 	// Output: again in 2m0s
 }
 
-// A program runs each of its jobs in a loop like this one. The Client has already retried
-// each request, so the loop handles what remains.
+// A program runs each of its jobs in a loop like this one. The Client has already retried each
+// request, so the loop handles what remains.
 func ExampleRetryable_loop() {
 	stopAll := func(err error) error { return fmt.Errorf("stop all jobs and alert someone: %w", err) }
 	retryEvery := time.Millisecond // a minute in your program

@@ -393,8 +393,8 @@ func ExampleMeetingsService_WaitAll() {
 }
 
 // Handle the minutes of every meeting of the organisation, as a webhook would. The program can be
-// stopped and started at any time: Since goes back further than its longest outage and the longest time
-// from a meeting's creation to its minutes, and Skip leaves out what it has handled.
+// stopped and started at any time: Since goes back further than its longest outage and the longest
+// time from a meeting's creation to its minutes, and Skip leaves out what it has handled.
 func ExampleMeetingsService_Follow() {
 	srv := minutestest.New()
 	defer srv.Close()

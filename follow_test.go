@@ -144,7 +144,8 @@ func TestFollow_YieldsMeetingsCreatedSince(t *testing.T) {
 	})
 }
 
-// Follow yields a meeting at Until, and then fetches nothing. It does not poll what Skip leaves out.
+// Follow yields a meeting at Until, and then fetches nothing. It does not poll what Skip leaves
+// out.
 func TestFollow_YieldsAtUntilWhatSkipLetsThrough(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -266,8 +267,8 @@ func TestFollow_EndsWhenTheServiceRejectsTheList(t *testing.T) {
 	})
 }
 
-// Any error but a failure of the meeting may be temporary. Follow yields it, and tries again ever later, until
-// the error is gone or Skip leaves the meeting out.
+// Any error but a failure of the meeting may be temporary. Follow yields it, and tries again ever
+// later, until the error is gone or Skip leaves the meeting out.
 func TestFollow_TriesAgainEverLater(t *testing.T) {
 	t.Parallel()
 	const always = minutestest.Always
@@ -328,7 +329,8 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 	}
 }
 
-// AudioTimeout does not lose a meeting: if its audio comes later, Follow yields its minutes as well.
+// AudioTimeout does not lose a meeting: if its audio comes later, Follow yields its minutes as
+// well.
 func TestFollow_YieldsMeetingWhoseAudioComesLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -350,7 +352,8 @@ func TestFollow_YieldsMeetingWhoseAudioComesLate(t *testing.T) {
 	})
 }
 
-// Follow asks Skip right before it fetches, so two processes with one table do not both fetch everything.
+// Follow asks Skip right before it fetches, so two processes with one table do not both fetch
+// everything.
 func TestFollow_FetchesOnceForTwoProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -394,7 +397,8 @@ func TestFollow_FetchesOnceForTwoProcesses(t *testing.T) {
 	})
 }
 
-// Without Since, Follow begins two minutes before the call, because the service's clock may be behind.
+// Without Since, Follow begins two minutes before the call, because the service's clock may be
+// behind.
 func TestFollow_BeginsTwoMinutesAgo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -407,8 +411,8 @@ func TestFollow_BeginsTwoMinutesAgo(t *testing.T) {
 	})
 }
 
-// Runs that are killed at random times handle every meeting. They repeat only a meeting whose run was
-// killed before it could store that.
+// Runs that are killed at random times handle every meeting. They repeat only a meeting whose run
+// was killed before it could store that.
 func TestFollow_HandlesEveryMeetingDespiteKills(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -463,7 +467,8 @@ func TestFollow_YieldsMeetingOfTheSameSecond(t *testing.T) {
 	})
 }
 
-// A key that is rejected when the minutes are fetched ends Follow, like one that is rejected by a poll.
+// A key that is rejected when the minutes are fetched ends Follow, like one that is rejected by a
+// poll.
 func TestFollow_EndsIfTheMinutesRejectTheKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

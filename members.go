@@ -38,10 +38,12 @@ const (
 
 // MemberCreateParams describes a member to add, who needs only a Name.
 type MemberCreateParams struct {
-	Name        string `json:"name"`                  // 1 to 80 characters
-	Email       string `json:"email,omitempty"`       // unique within the organisation
-	Role        string `json:"role,omitempty"`        // at most 80 characters
-	Description string `json:"description,omitempty"` // of the work; at most 300 characters
+	Name  string `json:"name"`            // 1 to 80 characters
+	Email string `json:"email,omitempty"` // unique within the organisation
+	Role  string `json:"role,omitempty"`  // at most 80 characters
+	// Description should say what the person does, because that helps to attribute speakers. It has
+	// at most 300 characters.
+	Description string `json:"description,omitempty"`
 }
 
 type memberList struct {

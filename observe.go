@@ -75,8 +75,8 @@ type Attempt struct {
 	// WillRetry reports that the Client plans another attempt, after at most RetryIn. For an
 	// upload, the Client may poll the meeting first, and find that the audio has arrived.
 	WillRetry bool
-	// RetryIn is the longest wait before the next attempt, or longer if other requests are queued.
-	// It is 0 without a retry.
+	// RetryIn is how long the Client waits at most before the next attempt, unless other requests
+	// are ahead of it. It is 0 without a retry.
 	RetryIn time.Duration
 	// Pause is for how long all API requests pause, if this attempt got a 429 that started or
 	// extended the pause. Otherwise it is 0.

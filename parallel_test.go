@@ -113,8 +113,8 @@ func TestParallel_YieldsWhileInputsBlock(t *testing.T) {
 	})
 }
 
-// When ctx is done, each meeting that is pending has its own Result, and then an error ends the loop. The
-// inputs see the end at their next yield, and that input is not begun.
+// When ctx is done, each meeting that is pending has its own Result, and then an error ends the
+// loop. The inputs see the end at their next yield, and that input is not begun.
 func TestParallel_EndsWithContext(t *testing.T) {
 	eachOfMany(t, func(t *testing.T, srv *minutestest.Server, all many) {
 		inputs := make(chan string, 2)
@@ -240,8 +240,8 @@ func TestParallel_EndsIfLoopPanics(t *testing.T) {
 	})
 }
 
-// naturalLoops runs a batch of meetings titled 0 to n-1 through a loop of each kind, with the body that a
-// Go programmer would write. It returns the errors of the meetings by title.
+// naturalLoops runs a batch of meetings titled 0 to n-1 through a loop of each kind, with the body
+// that a Go programmer would write. It returns the errors of the meetings by title.
 func naturalLoops(c *minutes.Client, n int) map[string]func(context.Context) (map[string]error, error) {
 	titled := func(yield func(string) bool) {
 		for i := range n {
@@ -294,8 +294,8 @@ func naturalLoops(c *minutes.Client, n int) map[string]func(context.Context) (ma
 	}
 }
 
-// In each loop of the package, "if err != nil { return err }" is right: an error of one meeting does not end
-// the loop, and when ctx is done, its error does.
+// In each loop of the package, "if err != nil { return err }" is right: an error of one meeting
+// does not end the loop, and when ctx is done, its error does.
 func TestLoops_EndOnlyWithTheirOwnError(t *testing.T) {
 	t.Parallel()
 	const n = 12
@@ -338,7 +338,8 @@ func TestLoops_EndOnlyWithTheirOwnError(t *testing.T) {
 	}
 }
 
-// Whenever ctx is done, the loop ends with its error, even if all inputs were read and each has its Result.
+// Whenever ctx is done, the loop ends with its error, even if all inputs were read and each has its
+// Result.
 func TestParallel_EndsWithContextAfterTheLastInput(t *testing.T) {
 	eachOfMany(t, func(t *testing.T, _ *minutestest.Server, all many) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -351,7 +352,8 @@ func TestParallel_EndsWithContextAfterTheLastInput(t *testing.T) {
 	})
 }
 
-// When the loop ends, its inputs have ended as well unless they block, so that what they use is free.
+// When the loop ends, its inputs have ended as well unless they block, so that what they use is
+// free.
 func TestParallel_InputsEndBeforeTheLoop(t *testing.T) {
 	eachOfMany(t, func(t *testing.T, _ *minutestest.Server, all many) {
 		first := all.input(0)
@@ -374,8 +376,8 @@ func TestParallel_InputsEndBeforeTheLoop(t *testing.T) {
 	})
 }
 
-// OnStatus and Skip run on the goroutine of the loop, so that they need no lock. The loop can be left while
-// they wait for the body.
+// OnStatus and Skip run on the goroutine of the loop, so that they need no lock. The loop can be
+// left while they wait for the body.
 func TestLoops_CallbacksRunOnTheLoop(t *testing.T) {
 	t.Parallel()
 	const n = 10
@@ -425,8 +427,8 @@ func TestLoops_CallbacksRunOnTheLoop(t *testing.T) {
 	}
 }
 
-// While the body runs, only a few results are fetched in advance, so that a slow body does not fill the
-// memory. Other calls of the same Client are not slower for that.
+// While the body runs, only a few results are fetched in advance, so that a slow body does not fill
+// the memory. Other calls of the same Client are not slower for that.
 func TestLoops_FetchFewResultsInAdvance(t *testing.T) {
 	t.Parallel()
 	const n = 40
@@ -527,8 +529,8 @@ func TestWaitAll_YieldsEachIDOnce(t *testing.T) {
 	})
 }
 
-// Twelve meetings whose minutes are never ready do not stop another one. While the loop's body runs,
-// fetches go on. When ctx is done, they end.
+// Twelve meetings whose minutes are never ready do not stop another one. While the loop's body
+// runs, fetches go on. When ctx is done, they end.
 func TestWaitAll_FetchesStopNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -575,7 +577,8 @@ func TestWaitAll_FetchesStopNoOther(t *testing.T) {
 	})
 }
 
-// If the minutes of many meetings are ready at once, a few requests for them at a time leave room for the user's calls.
+// If the minutes of many meetings are ready at once, a few requests for them at a time leave room
+// for the user's calls.
 func TestWaitAll_FetchesEightAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -603,8 +606,8 @@ func TestWaitAll_FetchesEightAtATime(t *testing.T) {
 	})
 }
 
-// Each method that waits rejects parameters that are invalid, or that it cannot use, before any request. A
-// loop yields that once.
+// Each method that waits rejects parameters that are invalid, or that it cannot use, before any
+// request. A loop yields that once.
 func TestWaits_RejectUnusableParams(t *testing.T) {
 	t.Parallel()
 	c := testkit.Silent(t).Meetings

@@ -62,8 +62,8 @@ func TestProcess_TurnsARecordingIntoMinutes(t *testing.T) {
 	})
 }
 
-// If nothing can be reached for half a minute, whatever request comes first, no recording fails. The
-// requests around the upload last as long as the upload.
+// If nothing can be reached for half a minute, whatever request comes first, no recording fails.
+// The requests around the upload last as long as the upload.
 func TestProcess_SurvivesOutages(t *testing.T) {
 	t.Parallel()
 	for _, first := range []minutes.Operation{
@@ -95,7 +95,8 @@ func TestProcess_SurvivesOutages(t *testing.T) {
 	}
 }
 
-// outage is a transport that loses the network for a while, when the first request of an operation comes.
+// outage is a transport that loses the network for a while, when the first request of an operation
+// comes.
 type outage struct {
 	first minutes.Operation
 	lasts time.Duration
@@ -211,8 +212,8 @@ func TestProcess_AsksForTheAudioOfAnotherWorker(t *testing.T) {
 	})
 }
 
-// If storage accepts the recording but no poll shows audio within ten minutes of the upload, the job ends,
-// even if the clocks of the service and this machine differ.
+// If storage accepts the recording but no poll shows audio within ten minutes of the upload, the
+// job ends, even if the clocks of the service and this machine differ.
 func TestProcess_EndsIfNoAudioAppears(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -323,8 +324,8 @@ func TestResume_ContinuesFromAnyStatus(t *testing.T) {
 	})
 }
 
-// Errors come with what the call knows of the meeting. If the recording cannot be closed, its upload
-// still counts.
+// Errors come with what the call knows of the meeting. If the recording cannot be closed, its
+// upload still counts.
 func TestResume_ReturnsErrors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -389,8 +390,8 @@ func TestProcessAll_YieldsEachJob(t *testing.T) {
 	})
 }
 
-// Uploads are bounded, and the next job is read when a slot is nearly free. Waits are not bounded. A
-// job closes its recording before it releases its slot.
+// Uploads are bounded, and the next job is read when a slot is nearly free. Waits are not bounded.
+// A job closes its recording before it releases its slot.
 func TestProcessAll_BoundsUploads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

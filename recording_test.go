@@ -65,8 +65,8 @@ func TestFromFile_RejectsInvalidFiles(t *testing.T) {
 	require.NoError(t, rec.Close())
 }
 
-// FromFile says that a URL is not a path, and shows nothing of it but the host, because the rest may be
-// secret.
+// FromFile says that a URL is not a path, and shows nothing of it but the host, because the rest
+// may be secret.
 func TestFromFile_RejectsURLs(t *testing.T) {
 	t.Parallel()
 	for path, host := range map[string]string{
@@ -100,8 +100,8 @@ func spooled(t *testing.T) func() []os.DirEntry {
 	}
 }
 
-// Where the system allows it, the copy has no name while it is open, so a program that is killed leaves
-// nothing behind.
+// Where the system allows it, the copy has no name while it is open, so a program that is killed
+// leaves nothing behind.
 func TestFromReader_CopiesTheRecording(t *testing.T) {
 	files := spooled(t)
 	content := magicFLAC + strings.Repeat("x", 100_000)
@@ -157,8 +157,8 @@ func TestFromReader_RejectsInvalidInput(t *testing.T) {
 	require.Empty(t, files(), "nothing is left of a recording that broke off")
 }
 
-// If there is no directory for the copy, or no room in it, the error names the directory and says how to
-// choose another.
+// If there is no directory for the copy, or no room in it, the error names the directory and says
+// how to choose another.
 func TestFromReader_SaysWhereTheCopyGoes(t *testing.T) {
 	for name, dir := range map[string]string{
 		"missing": filepath.Join(t.TempDir(), "missing"),
@@ -216,8 +216,8 @@ func TestUpload_RejectsInvalidRecordings(t *testing.T) {
 	require.NoError(t, minutes.Recording{Audio: audio}.Close())
 }
 
-// A reader that blocks ends the upload with its context, or after a minute without a byte; a slow one
-// does not. Nothing is left of it.
+// A reader that blocks ends the upload with its context, or after a minute without a byte; a slow
+// one does not. Nothing is left of it.
 func TestFromReader_EndsIfReaderBlocks(t *testing.T) {
 	files := spooled(t)
 	cause := errors.New("enough")

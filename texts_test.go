@@ -28,7 +28,8 @@ func blocks(t *testing.T, path, kind string) []string {
 	return found
 }
 
-// prelude declares what the snippets of the texts use without declaring it, as a reader's program would.
+// prelude declares what the snippets of the texts use without declaring it, as a reader's program
+// would.
 const prelude = `package snippets
 
 import (
@@ -93,8 +94,8 @@ func (o *overlay) run(command string, args ...string) (out string, err error) {
 	return string(text), err
 }
 
-// Every Go snippet of README.md, llms.txt and docs compiles: programs and tests as they are, and the
-// others as the body of a function. Names that a snippet leaves unused are no mistake.
+// Every Go snippet of README.md, llms.txt and docs compiles: programs and tests as they are, and
+// the others as the body of a function. Names that a snippet leaves unused are not a mistake.
 func TestSnippets_Compile(t *testing.T) {
 	t.Parallel()
 	texts, err := filepath.Glob("docs/*.md")
@@ -270,7 +271,8 @@ func TestTroubleshooting_QuotesTheSource(t *testing.T) {
 	assert.Greater(t, len(quotes), 5)
 }
 
-// The table of what an error means in docs/errors.md says the same as the one in errors.go, row by row.
+// The table of what an error means in docs/errors.md says the same as the one in errors.go, row by
+// row.
 func TestErrors_TableAgreesWithTheSource(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("docs/errors.md")
@@ -308,7 +310,8 @@ func TestDocComments_LinksHaveTargets(t *testing.T) {
 	}
 }
 
-// docs/observability.md lists each message that a Client logs, and each metric of otelminutes with its unit.
+// docs/observability.md lists each message that a Client logs, and each metric of otelminutes with
+// its unit.
 func TestObservability_ListsMessagesAndMetrics(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("docs/observability.md")

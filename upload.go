@@ -146,9 +146,9 @@ func (s *MeetingsService) upload(
 // prepare waits until storage may get the next attempt. Then it gets an upload URL, if renew is set
 // or the last one has expired. It waits first, so that a new URL does not expire during the wait.
 //
-// If that fails, it may be because the meeting has audio already. An earlier attempt may have brought
-// it, whose response was lost. Or another worker did, and the service therefore rejected the request
-// for the URL. So prepare polls the meeting.
+// If that fails, it may be because the meeting has audio already. An earlier attempt may have
+// brought it, whose response was lost. Or another worker did, and the service therefore rejected
+// the request for the URL. So prepare polls the meeting.
 func (u *upload) prepare(ctx context.Context, renew bool) (arrived bool, err error) {
 	err = u.core.storageThrottle.Wait(ctx, false)
 	if err == nil && (renew || !time.Now().Before(u.state.URLExpires)) {

@@ -160,8 +160,8 @@ func TestUpload_HoldsBackOtherUploads(t *testing.T) {
 	}
 }
 
-// If the response is lost while the service is out, the upload asks until the service answers. So it
-// neither fails although the audio arrived, nor sends the recording again.
+// If the response is lost while the service is out, the upload asks until the service answers. So
+// it neither fails although the audio arrived, nor sends the recording again.
 func TestUpload_AsksUntilTheServiceAnswers(t *testing.T) {
 	t.Parallel()
 	for _, outage := range []time.Duration{40 * time.Second, time.Hour} {
@@ -178,7 +178,8 @@ func TestUpload_AsksUntilTheServiceAnswers(t *testing.T) {
 	}
 }
 
-// After an attempt that may have stored the recording, an upload that gets no new URL asks for the audio once more.
+// After an attempt that may have stored the recording, an upload that gets no new URL asks for the
+// audio once more.
 func TestUpload_AsksAgainIfItGetsNoNewURL(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -215,8 +216,8 @@ func TestUpload_AcceptsEmptySuccess(t *testing.T) {
 	})
 }
 
-// The clocks of the service's machines may differ: after a lost response, audio counts although it seems
-// to be older than the status before.
+// The clocks of the service's machines may differ: after a lost response, audio counts although it
+// seems to be older than the status before.
 func TestUpload_EndsAlthoughClocksDiffer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -237,8 +238,8 @@ func TestUpload_EndsAlthoughClocksDiffer(t *testing.T) {
 	})
 }
 
-// A file that grows while it is uploaded is not stored in part. The error says so, and the next upload takes
-// the whole file.
+// A file that grows while it is uploaded is not stored in part. The error says so, and the next
+// upload takes the whole file.
 func TestUpload_StoresNoPartOfAGrowingFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.mp3")
@@ -315,8 +316,8 @@ func TestUpload_OmitsExpectIfStorageRejectsIt(t *testing.T) {
 	})
 }
 
-// busyStorage is a service whose upload URLs are valid for a short time, and storage that takes one PUT in
-// a while and rejects all others.
+// busyStorage is a service whose upload URLs are valid for a short time, and storage that takes one
+// PUT in a while and rejects all others.
 type busyStorage struct {
 	validity time.Duration // of a URL
 	every    time.Duration // a PUT is taken
@@ -434,8 +435,8 @@ func TestUpload_ObeysContext(t *testing.T) {
 	}
 }
 
-// Four uploads that hang stop no other upload: ctx ends whatever hangs, and timeouts end what the Client
-// itself waits for, which is everything but the functions of a Source of one's own.
+// Four uploads that hang stop no other upload: ctx ends whatever hangs, and timeouts end what the
+// Client itself waits for, which is everything but the functions of a Source of one's own.
 func TestUpload_FreesSlotsOfWhatHangs(t *testing.T) {
 	t.Parallel()
 	readingAt := func(contentType string) func(func()) minutes.Source {
@@ -530,8 +531,8 @@ func (c withClose) Close() error {
 	return nil
 }
 
-// The error has the last response of storage, and the reason why the upload ended after it. An upload
-// that fails before it reaches storage returns another error.
+// The error has the last response of storage, and the reason why the upload ended after it. An
+// upload that fails before it reaches storage returns another error.
 func TestUpload_ReturnsErrors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -75,8 +75,8 @@ func TestJudge_AudioTimeout(t *testing.T) {
 	}
 }
 
-// A fetch goes on after what never ends a wait, and ends ten minutes after the first foreign failure that
-// nothing better has followed.
+// A fetch goes on after what never ends a wait, and ends ten minutes after the first foreign
+// failure that nothing better has followed.
 func TestFetchFailures_DecideByKind(t *testing.T) {
 	t.Parallel()
 	later := &Error{StatusCode: 409, Code: ErrMinutesNotReady}

@@ -373,7 +373,8 @@ func TestWait_DropsAPollThatIsNoLongerNeeded(t *testing.T) {
 
 type responder = func(*http.Request) (*http.Response, error)
 
-// A list page does not prove that there is no audio, neither to a wait nor to Resume: only a GET does.
+// A list page does not prove that there is no audio, neither to a wait nor to Resume: only a GET
+// does.
 func TestWait_ConfirmsWhatPagesShow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -42,8 +42,8 @@ func Example() {
 	// We ship on Friday.
 }
 
-// The connection breaks after the meeting was created, and before the client
-// has heard of it. An external id makes the second try safe.
+// The connection breaks after the meeting was created, and before the client has heard of it. An
+// external id makes the second try safe.
 func ExampleServer_Inject() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -76,8 +76,8 @@ func ExampleServer_Script() {
 	// Output: audio_rejected
 }
 
-// A script holds this meeting while it is transcribed, so the program can
-// inspect it. Advance moves it on.
+// A script holds this meeting while it is transcribed, so the program can inspect it. Advance moves
+// it on.
 func ExampleServer_Advance() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -211,8 +211,8 @@ func ExampleServer_SetPageSizes() {
 	// 2 pages
 }
 
-// A page for the browser, of all that happened. A test that fails under
-// go test -artifacts leaves it by itself.
+// A page for the browser, of all that happened. A test that fails under go test -artifacts leaves
+// it by itself.
 func ExampleServer_Report() {
 	srv := minutestest.New()
 	defer srv.Close()
