@@ -222,10 +222,10 @@ func WithUploadTimeouts(t UploadTimeouts) Option {
 	})
 }
 
-// WithRateLimit limits the API requests of the Client to perSecond, with bursts of at most burst.
-// Polls and retries count, but uploads to storage do not. The service publishes no limit, so the
-// default of 100 requests a second in bursts of 100 is only this package's choice. WithRateLimit(0,
-// 0) removes it.
+// WithRateLimit limits the Client's API requests to perSecond, with bursts of at most burst. Polls
+// and retries count, but uploads to storage do not. The service publishes no limit, so the default
+// of 100 requests a second in bursts of 100 is only this package's choice. WithRateLimit(0, 0)
+// removes it.
 func WithRateLimit(perSecond float64, burst int) Option {
 	none := perSecond == 0 && burst == 0
 	ok := none || perSecond > 0 && !math.IsInf(perSecond, 0) && burst >= 1

@@ -24,7 +24,8 @@ func recordings(t *testing.T, srv *minutestest.Server, n int) (*batch, *strings.
 	var stdout strings.Builder
 	in := t.TempDir()
 	for i := range n {
-		require.NoError(t, os.WriteFile(filepath.Join(in, fmt.Sprintf("%02d.mp3", i)), fmt.Append(nil, "ID3 sound ", i), 0o600))
+		path := filepath.Join(in, fmt.Sprintf("%02d.mp3", i))
+		require.NoError(t, os.WriteFile(path, fmt.Append(nil, "ID3 sound ", i), 0o600))
 	}
 	return &batch{client: srv.Client(), in: in, out: filepath.Join(t.TempDir(), "out"), stdout: &stdout}, &stdout
 }
@@ -50,7 +51,8 @@ func TestBatch_Interrupted(t *testing.T) {
 			world := minutestest.DefaultWorld()
 			world.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: time.Minute, Write: time.Minute}
 			srv := minutestest.NewServer(t, minutestest.WithWorld(world))
-			srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: minutestest.Always}, minutestest.Delay(2*time.Second))
+			everyUpload := minutestest.Match{Operation: minutes.OpUpload, Times: minutestest.Always}
+			srv.Inject(everyUpload, minutestest.Delay(2*time.Second))
 			const n = 12
 			b, stdout := recordings(t, srv, n)
 			for range 3 {

@@ -52,7 +52,12 @@ func TestFollow_Restarted(t *testing.T) {
 		go func() {
 			for i := range meetings {
 				time.Sleep(time.Minute)
-				server.AddMeetings("org_acme", minutestest.WorldMeeting{Title: fmt.Sprint("Meeting ", i), CreatorID: "emp_ada", Visibility: minutes.VisibilityOrganisation, Status: minutes.StatusAudioUploaded})
+				server.AddMeetings("org_acme", minutestest.WorldMeeting{
+					Title:      fmt.Sprint("Meeting ", i),
+					CreatorID:  "emp_ada",
+					Visibility: minutes.VisibilityOrganisation,
+					Status:     minutes.StatusAudioUploaded,
+				})
 			}
 		}()
 		dir := filepath.Join(t.TempDir(), "minutes")
@@ -80,7 +85,12 @@ func TestFollow_Forbidden(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := minutestest.NewServer(t)
-		server.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly", CreatorID: "emp_ada", Visibility: minutes.VisibilityOrganisation, Status: minutes.StatusMinutesReady})
+		server.AddMeetings("org_acme", minutestest.WorldMeeting{
+			Title:      "Weekly",
+			CreatorID:  "emp_ada",
+			Visibility: minutes.VisibilityOrganisation,
+			Status:     minutes.StatusMinutesReady,
+		})
 		server.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes}, minutestest.Refuse(minutes.ErrForbidden))
 		dir := t.TempDir()
 		for _, files := range []int{0, 1} { // a run with the 403, and the next one

@@ -19,7 +19,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// bubble runs a test with an instance, without its socket and its signals, for which minutes take seven minutes.
+// bubble runs a test with an instance, without its socket and its signals, for which minutes take
+// seven minutes.
 func bubble(t *testing.T, test func(t *testing.T, srv *minutestest.Server, in *instance)) {
 	t.Helper()
 	t.Parallel()
@@ -55,7 +56,8 @@ func call(t *testing.T, in *instance, method, name, body string) (job shown) {
 	return job
 }
 
-// Without quota, or with a key that is rejected, nothing is uploaded until the service says that this is over.
+// Without quota, or with a key that is rejected, nothing is uploaded until the service says that
+// this is over.
 func TestInstance_StopsUploads(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(o *minutestest.Organisation, good bool){
@@ -95,7 +97,8 @@ func TestInstance_StopsUploads(t *testing.T) {
 // An error of the request for the quota says nothing about the quota, so it stops nothing.
 func TestInstance_GoesOnWithoutUsage(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
-		srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrForbidden))
+		everyUsage := minutestest.Match{Operation: minutes.OpUsageGet, Times: minutestest.Always}
+		srv.Inject(everyUsage, minutestest.Refuse(minutes.ErrForbidden))
 		for i := range 5 {
 			call(t, in, "PUT", fmt.Sprint(i, ".mp3"), "ID3 sound")
 		}
@@ -118,7 +121,8 @@ func TestInstance_CreatesDeletedMeetingAgain(t *testing.T) {
 	})
 }
 
-// A meeting that failed is tried again when somebody uploads the recording again: the failed meeting is deleted, and there is another.
+// A meeting that failed is tried again when somebody uploads the recording again: the failed
+// meeting is deleted, and there is another.
 func TestInstance_RetriesFailedMeeting(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
 		srv.Script(minutestest.Script{Outcome: minutes.StatusTranscriptionFailed})
@@ -154,7 +158,8 @@ func TestInstance_DecidesByError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
 				if tc.body == "ID3 sound" {
-					srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrorCode(tc.problem)))
+					everyURL := minutestest.Match{Operation: minutes.OpMeetingsUploadURL, Times: minutestest.Always}
+					srv.Inject(everyURL, minutestest.Refuse(minutes.ErrorCode(tc.problem)))
 				}
 				call(t, in, "PUT", tc.file, tc.body)
 				time.Sleep(10 * time.Minute)

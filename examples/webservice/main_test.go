@@ -55,7 +55,8 @@ func startProcess(t *testing.T, dir string, env ...string) *process {
 		defer close(addr)
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
 			var line struct{ Msg, Addr string }
-			switch _ = json.Unmarshal(lines.Bytes(), &line); line.Msg { // a panic is no JSON
+			_ = json.Unmarshal(lines.Bytes(), &line) // a panic is not JSON
+			switch line.Msg {
 			case "serving":
 				addr <- line.Addr
 			case "attempt ended":
@@ -69,7 +70,8 @@ func startProcess(t *testing.T, dir string, env ...string) *process {
 }
 
 func (p *process) call(t *testing.T, method, name, body string) (job shown) {
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+p.addr+"/recordings/"+name, strings.NewReader(body))
+	address := "http://" + p.addr + "/recordings/" + name
+	req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
 	require.NoError(t, err)
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
@@ -92,7 +94,8 @@ func TestInstances_OneKilled(t *testing.T) {
 	second.Secret = "key_ci_2"
 	acme.Keys = append(acme.Keys, second)
 	srv := minutestest.NewServer(t, minutestest.WithWorld(world))
-	srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: minutestest.Always}, minutestest.Delay(500*time.Millisecond))
+	everyUpload := minutestest.Match{Operation: minutes.OpUpload, Times: minutestest.Always}
+	srv.Inject(everyUpload, minutestest.Delay(500*time.Millisecond))
 	service := httptest.NewServer(srv.Handler())
 	defer service.Close()
 
@@ -111,7 +114,9 @@ func TestInstances_OneKilled(t *testing.T) {
 		}
 		return n
 	}
-	require.Eventually(t, func() bool { return victim.attempts.Load() > 3 && other.attempts.Load() > 3 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return victim.attempts.Load() > 3 && other.attempts.Load() > 3
+	}, time.Minute, 10*time.Millisecond)
 	require.Less(t, victim.attempts.Load()+other.attempts.Load(), int64(recordings), "killed in the middle")
 	require.NoError(t, victim.Process.Kill())
 	require.Error(t, victim.Wait())

@@ -135,7 +135,7 @@ func (s *service) get(p *process, id string) (m *simulated, at Snapshot[int], ta
 	s.gets++
 	takes, f = s.accept(request{now.Sub(s.began), m}, s.latency)
 	if f != nil && f.Kind == RateLimited {
-		return m, at, takes, f // which is no poll
+		return m, at, takes, f // which is not a poll
 	}
 	if m.polledBy == p && now.Sub(m.polled) < floor {
 		s.early++

@@ -25,7 +25,13 @@ func TestNeverSent(t *testing.T) {
 	} {
 		assert.True(t, NeverSent(err), "%v", err)
 	}
-	for _, err := range []error{nil, io.EOF, &net.OpError{Op: "write", Err: io.EOF}, &net.OpError{Op: "read", Err: io.EOF}, http.ErrServerClosed} {
+	for _, err := range []error{
+		nil,
+		io.EOF,
+		&net.OpError{Op: "write", Err: io.EOF},
+		&net.OpError{Op: "read", Err: io.EOF},
+		http.ErrServerClosed,
+	} {
 		assert.False(t, NeverSent(err), "%v", err)
 	}
 }
@@ -71,7 +77,7 @@ func TestMisconfigured_ForTLSAndProxies(t *testing.T) {
 		"unknown certificate": {serve(secure, 0, status(200)), &http.Transport{}, "certificate", true},
 		"older TLS":           {serve(secure, tls.VersionTLS12, status(200)), newer, "protocol version", true},
 		"no TLS":              {serve(plain, 0, status(200)), &http.Transport{}, "HTTP response to HTTPS client", true},
-		"proxy, 407":          {nil, proxy(status(407)), "rejected the connection: 407 Proxy Authentication Required", true},
+		"proxy, 407":          {nil, proxy(status(407)), "connection: 407 Proxy Authentication Required", true},
 		"proxy, its own 403":  {nil, proxy(says("403 Filtered")), "rejected the connection: 403 Filtered", true},
 		"proxy, 502":          {nil, proxy(status(502)), "rejected the connection: 502 Bad Gateway", false},
 		"no proxy": {

@@ -26,7 +26,10 @@ func TestExchange_HasTimeout(t *testing.T) {
 		time.Sleep(30*time.Second + 1)
 		return 0, context.DeadlineExceeded
 	})
-	for name, a := range map[string]answer{"no response": {after: time.Hour}, "half a body": {status: 200, body: half}} {
+	for name, a := range map[string]answer{
+		"no response": {after: time.Hour},
+		"half a body": {status: 200, body: half},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -93,6 +96,7 @@ func (c *closing) Close() error {
 
 func TestExchange_ToleratesCarelessTransports(t *testing.T) {
 	t.Parallel()
+	endless := testbase.ReaderFunc(func([]byte) (int, error) { select {} })
 	for name, test := range map[string]struct {
 		resp   *http.Response
 		status int
@@ -100,7 +104,7 @@ func TestExchange_ToleratesCarelessTransports(t *testing.T) {
 		"neither response nor error": {nil, 0},
 		"no body, no header":         {&http.Response{StatusCode: 204}, 204},
 		"another protocol": {
-			&http.Response{StatusCode: 101, Body: io.NopCloser(testbase.ReaderFunc(func([]byte) (int, error) { select {} }))},
+			&http.Response{StatusCode: 101, Body: io.NopCloser(endless)},
 			101,
 		},
 	} {

@@ -313,7 +313,10 @@ func TestRetry_RecordsEffect(t *testing.T) {
 func TestRetry_KeepsLastResponse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &service{answers: []answer{{status: 503, retryAfter: "7", body: strings.NewReader("first")}, {err: io.EOF}}}
+		s := &service{answers: []answer{
+			{status: 503, retryAfter: "7", body: strings.NewReader("first")},
+			{err: io.EOF},
+		}}
 		resp, err := newClient(s).Call(t.Context(), get)
 		require.ErrorIs(t, err, io.EOF)
 		require.Equal(t, "EOF", err.Error(), "without the URL of a *url.Error")
@@ -419,7 +422,8 @@ func TestRetryAfter(t *testing.T) {
 				)
 			}
 			for _, status := range []int{200, 400, 500, 502} {
-				assert.Zero(t, RetryAfter(&http.Response{StatusCode: status, Header: http.Header{"Retry-After": {value}}}))
+				header := http.Header{"Retry-After": {value}}
+				assert.Zero(t, RetryAfter(&http.Response{StatusCode: status, Header: header}))
 			}
 		}
 		assert.Zero(t, RetryAfter(&http.Response{StatusCode: 429}))

@@ -1,25 +1,28 @@
-// Package route has the only table of the service's operations. The client builds its requests from it, and the in-memory
-// fake its routing. So the two agree about paths, scopes and statuses.
+// Package route has the only table of the service's operations. The client builds its requests from
+// it, and the in-memory fake its routing. So the two agree about paths, scopes and statuses.
 package route
-
-import "net/http"
 
 // Param is the only path parameter.
 const Param = "{meeting_id}"
 
 // Route is one row of the table.
 type Route struct {
-	Operation  string // minutes.Operation
-	Method     string
-	Path       string // may hold Param once
-	Scope      string
-	Success    int  // the usual status of a success
-	Repeatable bool // two attempts have the same effect as one, so the Client may retry one that may have taken effect
-	Assumed    bool // not in the API reference (D1 in docs/assumptions.md), so a caller may override it
+	Operation string // minutes.Operation
+	Method    string
+	Path      string // may hold Param once
+	Scope     string
+	Success   int // the usual status of a success
+	// Repeatable says that two attempts have the same effect as one, so the Client may retry one
+	// that may have taken effect.
+	Repeatable bool
+	// Assumed says that the route is not in the API reference (D1 in docs/assumptions.md), so a
+	// caller may override it.
+	Assumed bool
 }
 
-// The values of Repeatable and Assumed. If a request of the first kind were sent twice, it could create a second object or cost
-// a second credit. Only Create knows whether an external id prevents that, so it decides for itself.
+// The values of Repeatable and Assumed. If a request of the first kind were sent twice, it could
+// create a second object or cost a second credit. Only Create knows whether an external id prevents
+// that, so it decides for itself.
 const (
 	once, repeatable    = false, true
 	documented, assumed = false, true
@@ -27,26 +30,26 @@ const (
 
 // Table lists every operation once.
 var Table = Routes{
-	{"members.list", http.MethodGet, "/v1/employees", "employees:read", http.StatusOK, repeatable, documented},
-	{"members.create", http.MethodPost, "/v1/employees", "employees:write", http.StatusCreated, once, documented},
+	{"members.list", "GET", "/v1/employees", "employees:read", 200, repeatable, documented},
+	{"members.create", "POST", "/v1/employees", "employees:write", 201, once, documented},
 
-	{"meetings.list", http.MethodGet, "/v1/meetings", "meetings:read", http.StatusOK, repeatable, documented},
-	{"meetings.create", http.MethodPost, "/v1/meetings", "meetings:write", http.StatusCreated, once, documented},
-	{"meetings.get", http.MethodGet, "/v1/meetings/{meeting_id}", "meetings:read", http.StatusOK, repeatable, documented},
-	{"meetings.update", http.MethodPatch, "/v1/meetings/{meeting_id}", "meetings:write", http.StatusOK, once, documented},
-	{"meetings.delete", http.MethodDelete, "/v1/meetings/{meeting_id}", "meetings:delete", http.StatusNoContent, repeatable, documented},
-	{"meetings.set_participants", http.MethodPut, "/v1/meetings/{meeting_id}/participants", "meetings:write", http.StatusOK, repeatable, documented},
-	{"meetings.upload_url", http.MethodPost, "/v1/meetings/{meeting_id}/upload-url", "meetings:write", http.StatusOK, repeatable, documented},
-	{"meetings.minutes", http.MethodGet, "/v1/meetings/{meeting_id}/minutes", "minutes:read", http.StatusOK, repeatable, documented},
-	{"meetings.transcript", http.MethodGet, "/v1/meetings/{meeting_id}/transcript", "minutes:read", http.StatusOK, repeatable, assumed},
+	{"meetings.list", "GET", "/v1/meetings", "meetings:read", 200, repeatable, documented},
+	{"meetings.create", "POST", "/v1/meetings", "meetings:write", 201, once, documented},
+	{"meetings.get", "GET", "/v1/meetings/{meeting_id}", "meetings:read", 200, repeatable, documented},
+	{"meetings.update", "PATCH", "/v1/meetings/{meeting_id}", "meetings:write", 200, once, documented},
+	{"meetings.delete", "DELETE", "/v1/meetings/{meeting_id}", "meetings:delete", 204, repeatable, documented},
+	{"meetings.set_participants", "PUT", "/v1/meetings/{meeting_id}/participants", "meetings:write", 200, repeatable, documented},
+	{"meetings.upload_url", "POST", "/v1/meetings/{meeting_id}/upload-url", "meetings:write", 200, repeatable, documented},
+	{"meetings.minutes", "GET", "/v1/meetings/{meeting_id}/minutes", "minutes:read", 200, repeatable, documented},
+	{"meetings.transcript", "GET", "/v1/meetings/{meeting_id}/transcript", "minutes:read", 200, repeatable, assumed},
 
-	{"projects.list", http.MethodGet, "/v1/projects", "meetings:read", http.StatusOK, repeatable, assumed},
-	{"projects.create", http.MethodPost, "/v1/projects", "meetings:write", http.StatusCreated, once, assumed},
-	{"templates.list", http.MethodGet, "/v1/templates", "meetings:read", http.StatusOK, repeatable, assumed},
-	{"usage.get", http.MethodGet, "/v1/usage", "meetings:read", http.StatusOK, repeatable, assumed},
-	{"vocabulary.get", http.MethodGet, "/v1/vocabulary", "meetings:read", http.StatusOK, repeatable, assumed},
-	{"vocabulary.replace", http.MethodPut, "/v1/vocabulary", "meetings:write", http.StatusOK, repeatable, assumed},
-	{"vocabulary.add", http.MethodPost, "/v1/vocabulary/terms", "meetings:write", http.StatusCreated, once, assumed},
+	{"projects.list", "GET", "/v1/projects", "meetings:read", 200, repeatable, assumed},
+	{"projects.create", "POST", "/v1/projects", "meetings:write", 201, once, assumed},
+	{"templates.list", "GET", "/v1/templates", "meetings:read", 200, repeatable, assumed},
+	{"usage.get", "GET", "/v1/usage", "meetings:read", 200, repeatable, assumed},
+	{"vocabulary.get", "GET", "/v1/vocabulary", "meetings:read", 200, repeatable, assumed},
+	{"vocabulary.replace", "PUT", "/v1/vocabulary", "meetings:write", 200, repeatable, assumed},
+	{"vocabulary.add", "POST", "/v1/vocabulary/terms", "meetings:write", 201, once, assumed},
 }
 
 // Routes is a table of operations.

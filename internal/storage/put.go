@@ -140,7 +140,7 @@ func (p *Put) exchange(b *body) (Outcome, error) {
 const maxText = 64 << 10
 
 // doubt returns why a 2xx does not prove that the recording is stored, or "". An HTML page is that of
-// another server, such as a proxy that asks for a login. A Content-Type alone is no page: some storage
+// another server, such as a proxy that asks for a login. A Content-Type alone is not a page: some storage
 // sends text/html without a body.
 func (p *Put) doubt(resp *http.Response, whole bool) string {
 	if strings.Contains(strings.ToLower(resp.Header.Get("Content-Type")), "html") {

@@ -129,7 +129,7 @@ func TestPut_DoubtsEarlySuccess(t *testing.T) {
 }
 
 // A recording that cannot be read ends the attempt with the reason, whatever the transport does. But
-// io.EOF with the last byte, as io.ReaderAt may return it, is no error.
+// io.EOF with the last byte, as io.ReaderAt may return it, is not an error.
 func TestPut_ReportsUnreadableRecording(t *testing.T) {
 	t.Parallel()
 	const size = 100_000
