@@ -26,61 +26,52 @@ type ErrorCode string
 // Error returns the code as the service spells it, such as "NOT_FOUND".
 func (c ErrorCode) Error() string { return string(c) }
 
-// The codes of [section 7], by the HTTP status of the response.
+// The codes of [section 7], with the HTTP status of the response.
 //
 // [section 7]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#7-errors
 const (
-	// Status 400:
-
-	ErrInvalidRequest    ErrorCode = "INVALID_REQUEST"     // Details["fields"] names invalid fields
-	ErrBadRequest        ErrorCode = "BAD_REQUEST"         // no more specific code applies
-	ErrInvalidEmail      ErrorCode = "INVALID_EMAIL"       // not a valid address
-	ErrInvalidLimit      ErrorCode = "INVALID_LIMIT"       // not a whole number from 1 to 50
-	ErrInvalidCursor     ErrorCode = "INVALID_CURSOR"      // not from a page of the same list
-	ErrInvalidDate       ErrorCode = "INVALID_DATE"        // not a calendar date as YYYY-MM-DD
-	ErrInvalidDateRange  ErrorCode = "INVALID_DATE_RANGE"  // DateFrom is after DateTo
-	ErrInvalidTime       ErrorCode = "INVALID_TIME"        // not a time of day as HH:MM
-	ErrInvalidExternalID ErrorCode = "INVALID_EXTERNAL_ID" // empty or too long
-	// ErrInvalidSharedWith: Details["invalid"] lists ids that are not members with an account.
+	ErrInvalidRequest    ErrorCode = "INVALID_REQUEST"     // 400: Details["fields"] names the fields
+	ErrBadRequest        ErrorCode = "BAD_REQUEST"         // 400: no more specific code applies
+	ErrInvalidEmail      ErrorCode = "INVALID_EMAIL"       // 400: not a valid address
+	ErrInvalidLimit      ErrorCode = "INVALID_LIMIT"       // 400: not a whole number from 1 to 50
+	ErrInvalidCursor     ErrorCode = "INVALID_CURSOR"      // 400: not from a page of the same list
+	ErrInvalidDate       ErrorCode = "INVALID_DATE"        // 400: not a calendar date as YYYY-MM-DD
+	ErrInvalidDateRange  ErrorCode = "INVALID_DATE_RANGE"  // 400: DateFrom is after DateTo
+	ErrInvalidTime       ErrorCode = "INVALID_TIME"        // 400: not a time of day as HH:MM
+	ErrInvalidExternalID ErrorCode = "INVALID_EXTERNAL_ID" // 400: empty or too long
+	// 400: Details["invalid"] lists the ids that are not members with an account.
 	ErrInvalidSharedWith ErrorCode = "INVALID_SHARED_WITH"
 
-	// Status 401: the key is missing, malformed, unknown, expired or revoked.
-
+	// 401: the key is missing, malformed, unknown, expired or revoked.
 	ErrUnauthenticated ErrorCode = "UNAUTHENTICATED"
 
-	// Status 403. After all but ErrInsufficientScope and ErrForbidden, KeyRejected is true.
-
-	// ErrIPNotAllowed: the address is not on the key's allowlist.
+	// 403: the address is not on the key's allowlist.
 	ErrIPNotAllowed ErrorCode = "IP_NOT_ALLOWED"
-	// ErrAPIAccessDisabled: the organisation has no API access, or the integration is inactive.
+	// 403: the organisation has no API access, or the integration is inactive.
 	ErrAPIAccessDisabled ErrorCode = "API_ACCESS_DISABLED"
-	// ErrPersonalAPIKeysDisabled: the organisation has disabled personal keys.
+	// 403: the organisation has disabled personal keys.
 	ErrPersonalAPIKeysDisabled ErrorCode = "PERSONAL_API_KEYS_DISABLED"
-	// ErrOrganisationSuspended: the organisation is blocked.
+	// 403: the organisation is blocked.
 	ErrOrganisationSuspended ErrorCode = "ORGANISATION_SUSPENDED"
-	// ErrOrganisationExpired: the organisation's access has expired.
+	// 403: the organisation's access has expired.
 	ErrOrganisationExpired ErrorCode = "ORGANISATION_EXPIRED"
-	// ErrInsufficientScope: the key lacks the scope of the operation.
+	// 403: the key lacks the scope of the operation.
 	ErrInsufficientScope ErrorCode = "INSUFFICIENT_SCOPE"
-	// ErrForbidden: the caller may not change the meeting.
+	// 403: the caller may not change the meeting.
 	ErrForbidden ErrorCode = "FORBIDDEN"
 
-	// Status 404: the object does not exist, or the caller may not see it, such as another member's
+	// 404: the object does not exist, or the caller may not see it, such as another member's
 	// private meeting.
-
 	ErrNotFound ErrorCode = "NOT_FOUND"
 
-	// Status 409:
+	ErrEmailTaken          ErrorCode = "EMAIL_TAKEN"           // 409: by the member that Details name
+	ErrMemberLimitExceeded ErrorCode = "MEMBER_LIMIT_EXCEEDED" // 409: the organisation is full
+	ErrExternalIDTaken     ErrorCode = "EXTERNAL_ID_TAKEN"     // 409: by another meeting
+	ErrMinutesNotReady     ErrorCode = "MINUTES_NOT_READY"     // 409: they do not exist yet
+	ErrTranscriptNotReady  ErrorCode = "TRANSCRIPT_NOT_READY"  // 409: it does not exist yet
+	ErrParticipantsLocked  ErrorCode = "PARTICIPANTS_LOCKED"   // 409: the meeting has audio
 
-	ErrEmailTaken          ErrorCode = "EMAIL_TAKEN"           // by the member that Details name
-	ErrMemberLimitExceeded ErrorCode = "MEMBER_LIMIT_EXCEEDED" // the organisation is full
-	ErrExternalIDTaken     ErrorCode = "EXTERNAL_ID_TAKEN"     // by another meeting
-	ErrMinutesNotReady     ErrorCode = "MINUTES_NOT_READY"     // they do not exist yet
-	ErrTranscriptNotReady  ErrorCode = "TRANSCRIPT_NOT_READY"  // it does not exist yet
-	ErrParticipantsLocked  ErrorCode = "PARTICIPANTS_LOCKED"   // the meeting has audio
-
-	// Status 500: a fault on the service's side.
-
+	// 500: a fault on the service's side.
 	ErrInternal ErrorCode = "INTERNAL_ERROR"
 )
 
@@ -422,7 +413,7 @@ func Retryable(err error) bool {
 }
 
 // RetryAfter returns how long the service or storage asked to wait before you repeat a call. If
-// neither said so, ok is false.
+// neither did, ok is false.
 func RetryAfter(err error) (d time.Duration, ok bool) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		d = e.RetryAfter

@@ -30,7 +30,6 @@ const (
 	OpMeetingsMinutes         Operation = "meetings.minutes"
 
 	// The routes of the following operations are assumed.
-
 	OpMeetingsTranscript Operation = "meetings.transcript" // GET /v1/meetings/{meeting_id}/transcript
 	OpProjectsList       Operation = "projects.list"       // GET /v1/projects
 	OpProjectsCreate     Operation = "projects.create"     // POST /v1/projects
@@ -41,7 +40,6 @@ const (
 	OpVocabularyAdd      Operation = "vocabulary.add"      // POST /v1/vocabulary/terms
 
 	// The following are not operations of the API.
-
 	OpUpload Operation = "storage.put" // the PUT of a recording to storage
 	OpDo     Operation = "do"          // a request of Client.Do
 )
@@ -51,7 +49,7 @@ const (
 type AttemptInfo struct {
 	Operation Operation // OpUpload for the PUT to storage
 	MeetingID string    // empty if the path has no meeting
-	Number    int       // counts the attempts of the call from 1, and goes on after a new upload URL
+	Number    int       // from 1 in each call; an upload with a new URL does not restart it
 	// Shared reports that the poller makes the request for all waits, so its context is not that of
 	// a call.
 	Shared bool

@@ -254,7 +254,8 @@ func TestTroubleshooting_QuotesTheSource(t *testing.T) {
 	page, err := os.ReadFile("docs/troubleshooting.md")
 	require.NoError(t, err)
 	source := "x509: certificate signed by unknown authority " +
-		"deadlock: all goroutines in bubble are blocked; main bubble goroutine has exited but blocked goroutines remain "
+		"deadlock: all goroutines in bubble are blocked; " +
+		"main bubble goroutine has exited but blocked goroutines remain "
 	for _, pattern := range []string{"*.go", "internal/*/*.go", "minutestest/*.go"} {
 		names, err := filepath.Glob(pattern)
 		require.NoError(t, err)
