@@ -19,7 +19,7 @@ const (
 	leastPace = 0.15
 	// growth is that of the pace, by the square of the seconds since a 429 lowered it.
 	growth = 0.001
-	// longestPause is the pause after sixteen 429s in a row.
+	// longestPause is the pause after twenty 429s in a row.
 	longestPause = 5 * time.Minute
 	// overdueGaps is how many of the user's requests go before one in the background that waits.
 	// The share that this leaves delays an import at its limit by less than a tenth.
@@ -34,16 +34,16 @@ const (
 //
 // Nothing is known about the service's limit: it may belong to a process, a key or an address, and
 // other processes may use it up. Nor does a 429 prove that there is a limit, because some gateways
-// reject a few requests at random. What tells these cases apart is which of the last sixteen
+// reject a few requests at random. What tells these cases apart is which of the last
 // responses were 429s:
 //
-//   - A 429 lowers the pace by their share. So requests that a limit rejects one after the other
-//     halve the pace a few times, one in twenty rejected at random hardly lowers it, and a single
-//     429 leaves it alone. The pace may have grown beyond what the Client uses. Then the number of
+//   - A 429 lowers the pace by their share of the last sixteen. So requests that a limit rejects
+//     one after the other halve the pace a few times, one in twenty rejected at random hardly
+//     lowers it, and a single 429 leaves it alone. The pace may have grown beyond what the Client uses. Then the number of
 //     requests in the last second is lowered instead.
 //   - If nothing but 429s came back, each further one doubles the pause, because some limits count
 //     rejected requests, too, and never end while all processes go on asking. The doubling reaches
-//     ten seconds only after a minute or so. Otherwise a process that is merely unlucky would lose
+//     ten seconds only after fifteen of them, a minute or two. Otherwise a process that is merely unlucky would lose
 //     its share, and one with a quota for each minute would miss the beginning of the next.
 //
 // A pace that was lowered grows by an amount that depends on nothing but the time since then. All
@@ -65,9 +65,9 @@ type Throttle struct {
 	notBefore time.Time
 	// pace is how many requests may be sent a second, because of 429s.
 	pace pace
-	// last16 has a bit for each of the last sixteen responses, the newest lowest: 1 is a 429. Of
+	// history has a bit for each of the last responses, the newest lowest: 1 is a 429. Of
 	// requests that were under way together, only the first 429 counts.
-	last16 uint16
+	history uint32
 	// lastLimited is when the last 429 came that counts.
 	lastLimited time.Time
 	// lastSent is when the last request was sent.
@@ -197,10 +197,10 @@ func (t *Throttle) Limited(sentAt time.Time, pause time.Duration) time.Duration 
 	now := time.Now()
 	if sentAt.After(t.lastLimited) {
 		t.lastLimited = now
-		t.last16 = t.last16<<1 | 1
+		t.history = t.history<<1 | 1
 		t.lowerPace(now)
 		// If a quota is used up, few requests find out when it is not: hence more than one gap.
-		pause = max(pause, gapOf(t.pace.perSecond(now))*3/2, pauseAfter(t.last16))
+		pause = max(pause, gapOf(t.pace.perSecond(now))*3/2, pauseAfter(t.history))
 	}
 	if !now.Add(pause).After(t.notBefore) {
 		return 0
@@ -211,7 +211,7 @@ func (t *Throttle) Limited(sentAt time.Time, pause time.Duration) time.Duration 
 
 // lowerPace lowers the pace after a 429, unless it is the only one among the last responses.
 func (t *Throttle) lowerPace(now time.Time) {
-	rejected := bits.OnesCount16(t.last16)
+	rejected := bits.OnesCount16(uint16(t.history))
 	if rejected == 1 {
 		return
 	}
@@ -221,9 +221,9 @@ func (t *Throttle) lowerPace(now time.Time) {
 
 // pauseAfter returns the pause, with jitter, after the 429s that came last without another response
 // among them.
-func pauseAfter(last16 uint16) time.Duration {
-	inARow := bits.TrailingZeros16(^last16)
-	longest := longestPause >> (16 - inARow)
+func pauseAfter(history uint32) time.Duration {
+	inARow := bits.TrailingZeros32(^history)
+	longest := longestPause >> max(0, 20-inARow) // each one more doubles it
 	return longest/2 + rand.N(longest/2)
 }
 
@@ -231,7 +231,7 @@ func pauseAfter(last16 uint16) time.Duration {
 func (t *Throttle) Accepted() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last16 <<= 1
+	t.history <<= 1
 }
 
 // Left returns how long 429s hold the next request back. At 0 or less, they do not.
