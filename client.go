@@ -186,21 +186,21 @@ func newCore(set settings, base *url.URL, mask *rest.Mask) *core {
 	return c
 }
 
-// call makes the request of one operation, and returns what the response says. The response itself
-// is there even with an error, unless the request could not be sent as the caller means it.
+// call makes the request of one operation, and returns what the response says. The Response is nil
+// only with a *ParamError; its Status is 0 if the service sent none.
 func call[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*T, *rest.Response, error) {
 	out := new(T)
-	resp, err := c.call(ctx, op, in, out)
+	resp, err := c.callInto(ctx, op, in, out)
 	if err != nil {
 		return nil, resp, err
 	}
 	return out, resp, nil
 }
 
-// call is call for any out: it decodes the response into out unless out is nil. The route is that
-// of the table, except for OpDo, whose request brings its own. The error is an *Error unless the
-// response is a whole 2xx that can be decoded, or a *ParamError for a nil ctx or an unusable id.
-func (c *core) call(ctx context.Context, op Operation, in rest.Request, out any) (*rest.Response, error) {
+// callInto makes the request, and decodes the response into out unless out is nil. The route is that
+// of the table, except for OpDo, whose request brings its own. A nil ctx or an unusable id is a
+// *ParamError. Any outcome but a whole 2xx that can be decoded is an *Error.
+func (c *core) callInto(ctx context.Context, op Operation, in rest.Request, out any) (*rest.Response, error) {
 	if err := checkGiven("ctx", ctx != nil); err != nil {
 		return nil, err
 	}

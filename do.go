@@ -110,7 +110,7 @@ func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) 
 		}
 		in.Body = json.RawMessage(body)
 	}
-	resp, err := core.call(ContextWithHeader(ctx, r.Header), OpDo, in, out)
+	resp, err := core.callInto(ContextWithHeader(ctx, r.Header), OpDo, in, out)
 	if err != nil {
 		return nil, err
 	}

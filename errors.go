@@ -398,6 +398,8 @@ func Retryable(err error) bool {
 		return true
 	}
 	if e, ok := errors.AsType[*Error](err); ok { // it decides even inside a *StorageError, because it is newer
+		// FindByExternalID's ErrNotFound and a request that was not sent because of a 429 have no
+		// StatusCode, either.
 		noResponse := e.StatusCode == 0 && e.Code == ""
 		brokeOff := e.StatusCode/100 == 2 && e.Err != nil
 		if noResponse || brokeOff || e.foreign2xx || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500 {

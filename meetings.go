@@ -454,7 +454,7 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
-	resp, err := s.core.call(ctx, OpMeetingsDelete, rest.Request{ID: id}, nil)
+	resp, err := s.core.callInto(ctx, OpMeetingsDelete, rest.Request{ID: id}, nil)
 	if e, ok := errors.AsType[*Error](err); ok && e.Code == ErrNotFound && resp.MayHaveTakenEffect {
 		err = nil // an earlier attempt deleted it, and its response was lost
 	}

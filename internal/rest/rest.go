@@ -54,7 +54,8 @@ func FixedKey(key string) func(context.Context) (string, error) {
 //
 //	retryablehttp  sends the request; then checkRetry decides whether to repeat it, and backoff when
 //	http.Client    only wraps errors, with the URL; exchange hides redirects from it
-//	limit          waits for the end of a rate-limit pause, for the pace after it, and for the rate limit
+//	limit          waits until a 429's pause is over, and then for its turn: at a lower pace after
+//	               several 429s, and within the Client's own rate limit
 //	exchange       has the timeout, and reads the whole response
 //	credentials    sets the header, with the API key
 //	Transport      connects to the service
@@ -113,14 +114,14 @@ type call struct {
 	Request
 	response Response
 	attempts int      // so far
-	attempt  *Attempt // the last one
+	attempt  *Attempt // the last one; the link exchange sets it
 	key      string   // of the last attempt
 	// askedAgain is set once a 401 has led to another question for the key.
 	askedAgain bool
 	// firstFailure is when the first attempt ended that is worth retrying.
 	firstFailure time.Time
-	// failure is why the last attempt got no whole response, or why there was none. It is nil after
-	// a whole response. Only checkRetry sets it, in retry.go.
+	// failure is why the last attempt got no whole response, or why no further attempt was made. It
+	// is nil after a whole response. Only checkRetry sets it, in retry.go.
 	failure error
 }
 
@@ -139,7 +140,7 @@ func (c *Client) Call(ctx context.Context, r Request) (*Response, error) {
 		return &k.response, err
 	}
 	_, err = c.retries.Do(req)
-	if err != nil { // which shows the URL
+	if err != nil { // it is retryablehttp's and shows the URL, which k.failure does not
 		err = WithCause(ctx, k.failure)
 	}
 	return &k.response, err

@@ -22,7 +22,7 @@ type notSent struct{ error }
 var errCalledOff = errors.New("canceled before it was sent")
 
 // checkRetry records how an attempt ended, decides whether another one follows, and reports the
-// attempt to the observer. Its error ends the call, although the response at hand is not final.
+// attempt to the observer. It returns an error if a retry was due, but ctx is done or there is no key.
 func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	k := callOf(ctx)
 	if unsent, ok := errors.AsType[notSent](err); ok {
@@ -36,7 +36,8 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	a.Err = c.Mask.Err(err)
 	k.failure = a.Err
 	k.recordEffect(err)
-	wait := max(longestDelay(a.Number-1, RetryAfter(resp)), c.Throttle.Left())
+	// The function backoff and the link limit do the waiting, at the same time. This is how long it may take.
+	longest := max(longestDelay(a.Number-1, RetryAfter(resp)), c.Throttle.Left())
 	useful := !k.Once && worthRetrying(resp, err, k.Repeatable)
 	if useful {
 		k.firstFailure = cmp.Or(k.firstFailure, time.Now())
@@ -45,11 +46,11 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	newKey, keyErr := c.newKey(ctx, k)
 	if newKey {
 		useful = true
-		wait = max(0, c.Throttle.Left())
+		longest = max(0, c.Throttle.Left())
 	}
-	if useful && ctx.Err() == nil && !tooLate(ctx, wait) { // otherwise, the response at hand is worth more
+	if useful && ctx.Err() == nil && !tooLate(ctx, longest) { // otherwise, the response at hand is worth more
 		a.WillRetry = true
-		a.RetryIn = wait
+		a.RetryIn = longest
 	}
 	if c.Observe != nil {
 		c.Observe(ctx, *a)

@@ -34,17 +34,18 @@ const (
 //
 // Nothing is known about the service's limit: it may belong to a process, a key or an address, and
 // other processes may use it up. Nor does a 429 prove that there is a limit, because some gateways
-// reject a few requests at random. What tells these cases apart is which of the last
-// responses were 429s:
+// reject a few requests at random. What tells these cases apart is which of the last responses were
+// 429s:
 //
 //   - A 429 lowers the pace by their share of the last sixteen. So requests that a limit rejects
 //     one after the other halve the pace a few times, one in twenty rejected at random hardly
-//     lowers it, and a single 429 leaves it alone. The pace may have grown beyond what the Client uses. Then the number of
-//     requests in the last second is lowered instead.
+//     lowers it, and a single 429 leaves it alone. The pace may have grown beyond what the Client
+//     uses. Then the number of requests in the last second is lowered instead.
 //   - If nothing but 429s came back, each further one doubles the pause, because some limits count
 //     rejected requests, too, and never end while all processes go on asking. The doubling reaches
-//     ten seconds only after fifteen of them, a minute or two. Otherwise a process that is merely unlucky would lose
-//     its share, and one with a quota for each minute would miss the beginning of the next.
+//     ten seconds only after fifteen of them, a minute or two. Otherwise a process that is merely
+//     unlucky would lose its share, and one with a quota for each minute would miss the beginning
+//     of the next.
 //
 // A pace that was lowered grows by an amount that depends on nothing but the time since then. All
 // processes gain the same and lose in proportion to what they have; so they approach equal shares.
@@ -60,8 +61,8 @@ type Throttle struct {
 
 	// mu guards what follows.
 	mu sync.Mutex
-	// notBefore is when 429s let the next request go: at the end of the pause, and later at the end
-	// of a gap after each request.
+	// notBefore is the earliest time of the next request: the end of the pause after a 429, and
+	// later the last request plus the gap of the pace.
 	notBefore time.Time
 	// pace is how many requests may be sent a second, because of 429s.
 	pace pace
@@ -79,7 +80,8 @@ type Throttle struct {
 	backgroundSince time.Time
 }
 
-// pace is a number of requests a second that grows with time. The zero pace has no bound.
+// pace is a number of requests a second that grows with time. The zero pace was lowered so long
+// ago that it has grown beyond any bound.
 type pace struct {
 	// atLimit is the pace just after lowered.
 	atLimit float64
@@ -189,8 +191,8 @@ func (t *Throttle) send(background bool, began time.Time, contended bool) time.D
 }
 
 // Limited records that a request, sent at sentAt, was rejected with a 429, which asks for a pause.
-// It returns the pause of all requests that this started or extended, else 0. If the request was
-// sent before the last 429 came, it changes nothing else.
+// It returns the pause if this 429 started or extended it, else 0. If the request was sent before
+// the last 429 came, only the pause can change, not the pace.
 func (t *Throttle) Limited(sentAt time.Time, pause time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

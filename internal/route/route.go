@@ -20,9 +20,9 @@ type Route struct {
 	Assumed bool
 }
 
-// The values of Repeatable and Assumed. If a request of the first kind were sent twice, it could
-// create a second object or cost a second credit. Only Create knows whether an external id prevents
-// that, so it decides for itself.
+// The values of Repeatable and Assumed. If a request with once were sent twice, it could create a
+// second object or cost a second credit. Only the client's Create of a meeting knows whether an
+// external id prevents that, so it decides for itself.
 const (
 	once, repeatable    = false, true
 	documented, assumed = false, true
