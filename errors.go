@@ -465,7 +465,7 @@ func failureOf(err error) *poll.Failure {
 		f.Kind = poll.Foreign
 	case errors.Is(err, ErrRateLimited):
 		f.Kind = poll.RateLimited
-	case e.Code != "" && KeyRejected(err):
+	case e.Code != "" && KeyRejected(err): // a 401 without a code may be a proxy's: Foreign
 		f.Kind = poll.KeyRejected
 	case Retryable(err):
 		f.Kind = poll.Transient

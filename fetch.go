@@ -11,16 +11,16 @@ import (
 
 // fetch fetches the minutes of r.Meeting, and the transcript if the options ask for it. It asks
 // again until they are ready, and after each failure that may be temporary. Each request is one
-// attempt, for which the fetch holds one of the Client's eight slots. ready is held during the
+// attempt, for which the fetch holds one of the Client's eight slots. unseen is held during the
 // requests and after success. Between two requests neither is held, so meetings whose minutes are
 // never ready do not stop the others.
-func (s *MeetingsService) fetch(ctx context.Context, r *Result, o WaitOptions, ready *slot) error {
+func (s *MeetingsService) fetch(ctx context.Context, r *Result, o WaitOptions, unseen *slot) error {
 	requesting := slot{tokens: s.core.fetchSlots}
 	defer requesting.free()
 	var failures fetchFailures
 	var last error
 	for {
-		err := ready.acquire(ctx)
+		err := unseen.acquire(ctx)
 		if err == nil {
 			err = requesting.acquire(ctx)
 		}
@@ -31,7 +31,7 @@ func (s *MeetingsService) fetch(ctx context.Context, r *Result, o WaitOptions, r
 		if last == nil {
 			return nil
 		}
-		ready.free()
+		unseen.free()
 		wait, again := failures.next(last, time.Now())
 		if again && failures.inARow > 0 {
 			// An outage gets few requests, however many meetings are ready.

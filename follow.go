@@ -24,8 +24,10 @@ type FollowOptions struct {
 	Since time.Time
 	// Skip reports whether Follow leaves out a meeting, for example because an earlier run, or
 	// another process, has handled it. Follow calls Skip on the goroutine of the loop when it finds
-	// a meeting, and again right before it fetches the minutes or yields the meeting, maybe hours
-	// later. If Skip is nil, Follow leaves out none.
+	// a meeting, and once more when the meeting reaches Until or fails, before any fetch, maybe hours
+	// later. If Skip ever returns true, this run of Follow never yields the meeting. So return true
+	// only for meetings that are handled, and not for those that another process has merely claimed.
+	// If Skip is nil, Follow leaves out none.
 	Skip func(*Meeting) bool
 	// Until is the status at which Follow yields a meeting (default StatusMinutesReady). With an
 	// earlier status, Follow fetches no minutes.
@@ -73,9 +75,9 @@ func (o *FollowOptions) waitOptions() *WaitOptions {
 //   - *[WaitError] with an *[Error]: the service rejected the request for the meeting, its minutes
 //     or its transcript, or a failure such as an untrusted certificate lasted for ten minutes.
 //
-// All errors but the first may be temporary, even if [Retryable] is false, so do not mark the
-// meeting as handled: Follow tries again after ten minutes, and then after ever longer times, up to
-// a day, until Skip returns true.
+// Only a *MeetingFailedError is final. All other errors may be temporary, even if [Retryable] is
+// false, so do not mark the meeting as handled: Follow tries again after ten minutes, and then after
+// ever longer times, up to a day, until Skip returns true.
 //
 // An error as the second value comes with a nil Result and ends Follow. It is a *[WaitError] if ctx
 // is done or the service rejected the key or the request for the list, and a *[ParamError] if an
@@ -155,24 +157,27 @@ func (f *following) once(ctx context.Context, m *Meeting) (again bool) {
 	g := f.opts.goal()
 	g.onStatus = f.loop.onStatus(f.opts.OnStatus)
 	g.rarely = true
-	ready := slot{tokens: f.loop.ready}
-	defer ready.free()
+	unseen := slot{tokens: f.loop.unseen}
+	defer unseen.free()
 
 	seen, err := f.core.wait(ctx, m.ID, g)
 	r.Meeting = cmp.Or(seen, m)
-	if ready.acquire(ctx) != nil || f.skips(r.Meeting) {
+	// This slot may take long, and Skip must be asked right before the fetch.
+	if unseen.acquire(ctx) != nil || f.skips(r.Meeting) {
 		return false
 	}
 	if err == nil && f.opts.fetches() {
-		err = f.fetch(ctx, r, f.opts, &ready)
+		err = f.fetch(ctx, r, f.opts, &unseen)
 	}
 	e, isAPI := errors.AsType[*Error](err)
 	_, failed := errors.AsType[*MeetingFailedError](err)
 	switch {
-	case ctx.Err() != nil, isAPI && e.Code == ErrNotFound && e.Operation == OpMeetingsGet: // deleted
+	case ctx.Err() != nil: // the loop reports it
+		return false
+	case isAPI && e.Code == ErrNotFound && e.Operation == OpMeetingsGet: // somebody deleted the meeting
 		return false
 	case KeyRejected(err):
-		f.loop.stop(err)
+		f.loop.stop(e)
 		return false
 	}
 	r.Err = err

@@ -19,19 +19,28 @@ type loop struct {
 	tasks  chan func()        // for the caller's goroutine
 	over   chan struct{}      // closed when nobody receives from tasks any more
 	cancel context.CancelFunc // ends all work
-	work   sync.WaitGroup     // its goroutines
-	ready  chan struct{}      // holds a token for each fetched result that the body has not seen yet
+	unseen chan struct{}      // holds a token for each fetched result that the body has not seen yet
+
+	// workers are the goroutines that work on inputs.
+	workers sync.WaitGroup
+	// inputsEnded is closed when there are no further inputs.
+	inputsEnded chan struct{}
 
 	// The following fields belong to the caller's goroutine.
 	reading bool  // there may be further inputs
 	working int   // how many inputs are being worked on
 	left    bool  // the body has left the loop
-	stopped error // why no further work begins
+	stopped error // why no further input is read
 }
 
-// maxReady is how many fetched results of a loop may wait for its body, so that a slow body does
-// not fill the memory with minutes.
-const maxReady = 8
+const (
+	// maxUnseen is how many fetched results of a loop may wait for its body, so that a slow body does
+	// not fill the memory with minutes.
+	maxUnseen = 8
+	// moment is how long the end of a loop waits for its sequence of inputs. If the sequence is
+	// blocked, for example because it receives from a channel, nobody can end it.
+	moment = 100 * time.Millisecond
+)
 
 // inputs yields what a loop works on, and may block. Its error stops the loop.
 type inputs[In any] func(ctx context.Context, yield func(In) bool) error
@@ -43,15 +52,18 @@ type inputs[In any] func(ctx context.Context, yield func(In) bool) error
 func parallel[In any](
 	ctx context.Context, body func(*Result, error) bool, inputs inputs[In], work func(context.Context, *loop, In),
 ) {
+	if ctx.Err() != nil { // so no input may get lost
+		body(nil, &WaitError{Err: rest.WithCause(ctx, nil)})
+		return
+	}
 	ctx = ContextWithResponse(ctx, nil) // one Response cannot hold those of concurrent requests
 	ctx, cancel := context.WithCancel(ctx)
 	l := &loop{
 		body: body, tasks: make(chan func()), over: make(chan struct{}), cancel: cancel,
-		ready: make(chan struct{}, maxReady), reading: true,
+		unseen: make(chan struct{}, maxUnseen), inputsEnded: make(chan struct{}), reading: true,
 	}
-	read := make(chan struct{}) // closed when inputs has returned
 	go func() {
-		defer close(read)
+		defer close(l.inputsEnded)
 		err := inputs(ctx, func(in In) bool {
 			return l.begin(func() { work(ctx, l, in) })
 		})
@@ -60,23 +72,24 @@ func parallel[In any](
 		}
 		l.onLoop(func() { l.reading = false })
 	}()
-	defer l.end(read)
+	defer l.end()
 	l.run(ctx)
 	if !l.left && l.stopped != nil {
 		body(nil, &WaitError{Err: l.stopped})
 	}
 }
 
-// run calls the functions of onLoop. First it waits for them, as long as there is work, or there
-// may be more. Then it only calls those that are there already, because an input that was read when
-// the loop was stopped still counts: a sequence that reads a channel cannot give it back.
+// run calls the functions of onLoop until all work has ended, and there are no further inputs or the
+// loop is stopped. Even then, an input counts that waits in onLoop at that time: a sequence that reads
+// a channel cannot give it back.
 func (l *loop) run(ctx context.Context) {
 	for !l.left {
 		if l.stopped == nil {
 			l.stopped = rest.WithCause(ctx, nil)
 		}
 		switch {
-		case l.working > 0: // and ends soon when ctx is done
+		case l.working > 0:
+			// Without ctx.Done: when ctx is done, or the key is rejected, each worker ends and says so.
 			task := <-l.tasks
 			task()
 		case l.reading && l.stopped == nil:
@@ -97,7 +110,7 @@ func (l *loop) run(ctx context.Context) {
 }
 
 // onLoop calls f on the caller's goroutine and waits until f has returned. If the loop is over,
-// onLoop returns false instead, maybe without calling f.
+// onLoop returns false without calling f.
 func (l *loop) onLoop(f func()) bool {
 	done := make(chan struct{})
 	task := func() {
@@ -117,22 +130,23 @@ func (l *loop) onLoop(f func()) bool {
 func (l *loop) begin(work func()) (more bool) {
 	l.onLoop(func() {
 		l.working++
-		l.work.Go(func() {
+		l.workers.Go(func() {
 			defer l.onLoop(func() { l.working-- })
 			work()
 		})
-		more = l.stopped == nil
+		more = l.stopped == nil // otherwise this input, which was read already, is the last one
 	})
 	return more
 }
 
 // yield passes a result to the body of the loop, and returns false if the loop is over. After a
-// rejected key, no further work begins.
+// rejected key, no further input is read. But the work is not canceled, because each pending meeting
+// gets a result of its own, with the same error.
 func (l *loop) yield(r *Result) (goOn bool) {
 	l.onLoop(func() {
 		e, ok := errors.AsType[*Error](r.Err)
 		if ok && KeyRejected(e) {
-			l.stopped = e
+			l.stopped = cmp.Or[error](l.stopped, e)
 		}
 		l.left = !l.body(r, nil)
 		goOn = !l.left
@@ -158,16 +172,13 @@ func (l *loop) stop(err error) {
 	})
 }
 
-// end cancels the work, and waits for it and for the inputs. A sequence of inputs that is blocked,
-// for example because it receives from a channel, cannot be ended, so end waits only a moment for
-// it.
-func (l *loop) end(read <-chan struct{}) {
-	const moment = 100 * time.Millisecond
+// end cancels the work and waits for it, and a moment for the inputs.
+func (l *loop) end() {
 	l.cancel()
 	close(l.over)
-	l.work.Wait()
+	l.workers.Wait()
 	select {
-	case <-read:
+	case <-l.inputsEnded:
 	case <-time.After(moment):
 	}
 }

@@ -338,6 +338,22 @@ func TestLoops_EndOnlyWithTheirOwnError(t *testing.T) {
 	}
 }
 
+// A sequence that reads a channel cannot give an input back, so a loop whose ctx is done reads none.
+func TestParallel_ReadsNothingIfContextIsDone(t *testing.T) {
+	eachOfMany(t, func(t *testing.T, _ *minutestest.Server, all many) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		queue := make(chan string, 1)
+		queue <- all.input(0)
+		for r, err := range all.run(ctx, channel(queue)) {
+			assert.Nil(t, r)
+			assert.ErrorIs(t, err, context.Canceled)
+		}
+		assert.Len(t, queue, 1)
+		close(queue)
+	})
+}
+
 // Whenever ctx is done, the loop ends with its error, even if all inputs were read and each has its
 // Result.
 func TestParallel_EndsWithContextAfterTheLastInput(t *testing.T) {

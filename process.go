@@ -138,7 +138,7 @@ type processing struct {
 	opts    ProcessOptions
 	source  Source
 	jobSlot slot // of ProcessAll, which starts the next job when it is freed; otherwise the zero slot
-	ready   slot // is held once the minutes are fetched
+	unseen  slot // is held once the minutes are fetched
 }
 
 // createUploadWait does all steps, apart from those that another run has done already.
@@ -177,7 +177,7 @@ func (p *processing) wait(ctx context.Context, r *Result) error {
 	o := p.opts.waitOptions()
 	g := o.goal()
 	g.audioBy = time.Now().Add(audioTimeout)
-	return p.waitAndFetch(ctx, r, *o, g, &p.ready)
+	return p.waitAndFetch(ctx, r, *o, g, &p.unseen)
 }
 
 // Job describes one recording for [MeetingsService.ProcessAll].
@@ -196,17 +196,20 @@ type Job struct {
 //     upload of a job has ended. So a long list of jobs does not open all its recordings at once.
 //   - ProcessAll ranges over jobs on another goroutine. When the loop ends, that goroutine has
 //     ended as well, unless jobs blocks at that time: then it ends at its next yield. Source and
-//     Progress run on other goroutines, too, but OnStatus runs on that of the loop.
-//   - When ctx is done, or the service rejects the key, ProcessAll starts no other job. When you
-//     leave the loop, ProcessAll cancels the jobs that are running.
+//     Progress run on other goroutines, too, but OnStatus runs on that of the loop. A panic in jobs,
+//     Source or Progress ends the program.
+//   - When ctx is done, or the service rejects the key, ProcessAll reads no further job, and each job
+//     that is running gets a Result with the error of that, as in Process. This is not a failure of
+//     the recording, so run the job again. Jobs that were not read get no Result.
+//   - When you leave the loop, ProcessAll cancels the jobs that are running.
 //   - If the body of the loop is slow, ProcessAll fetches only a few minutes in advance.
 //
 // Each Result has its job's Params, and MeetingID as soon as there is a meeting. Result.Err is an
 // error of Process.
 //
-// An error as the second value comes with a nil Result and ends the loop, once each job that was
-// started has had its own Result. It is a *[WaitError] if ctx is done or the service rejected the
-// key (see [KeyRejected]), and a *[ParamError] if jobs is nil or opts are invalid.
+// An error as the second value comes with a nil Result and ends the loop, once each job that was read
+// has had its own Result. It is a *[WaitError] if ctx is done, even after the last job, or the service
+// rejected the key (see [KeyRejected]), and a *[ParamError] if jobs is nil or opts are invalid.
 func (s *MeetingsService) ProcessAll(
 	ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions,
 ) iter.Seq2[*Result, error] {
@@ -217,10 +220,11 @@ func (s *MeetingsService) ProcessAll(
 			yield(nil, err)
 			return
 		}
-		// Holds a token for each job before the end of its upload.
-		uploading := make(chan struct{}, cap(s.core.uploadSlots))
+		// starting holds a token for each job of this loop before the end of its upload. The upload itself
+		// takes one of the Client's slots, too.
+		starting := make(chan struct{}, cap(s.core.uploadSlots))
 		inputs := func(ctx context.Context, yield func(Job) bool) error {
-			next := slot{tokens: uploading} // which the job gets
+			next := slot{tokens: starting} // its token passes to the job
 			if next.acquire(ctx) != nil {
 				return nil
 			}
@@ -228,7 +232,7 @@ func (s *MeetingsService) ProcessAll(
 				if !yield(job) {
 					return false
 				}
-				next = slot{tokens: uploading}
+				next = slot{tokens: starting}
 				return next.acquire(ctx) == nil
 			})
 			return nil
@@ -236,10 +240,10 @@ func (s *MeetingsService) ProcessAll(
 		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, job Job) {
 			p := processing{
 				MeetingsService: s, opts: o, source: job.Source,
-				jobSlot: slot{tokens: uploading, held: true},
-				ready:   slot{tokens: l.ready},
+				jobSlot: slot{tokens: starting, held: true}, // the token that inputs acquired
+				unseen:  slot{tokens: l.unseen},
 			}
-			defer p.ready.free()
+			defer p.unseen.free()
 			p.opts.OnStatus = l.onStatus(o.OnStatus)
 			if job.Progress != nil {
 				p.opts.Progress = job.Progress

@@ -101,7 +101,7 @@ func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *W
 		return nil, err
 	}
 	r := &Result{MeetingID: id}
-	return r, s.waitAndFetch(ctx, r, o, o.goal(), new(slot))
+	return r, s.waitAndFetch(ctx, r, o, o.goal(), new(slot)) // without a bound
 }
 
 // checked checks the options and returns a copy with defaults.
@@ -133,8 +133,9 @@ func (o *WaitOptions) goal() goal {
 //
 //   - Result.Err is the error of one meeting, and does not end the other waits. A repeated id is
 //     yielded once.
-//   - WaitAll ranges over ids on another goroutine, so ids may block. When the loop ends, that
-//     goroutine has ended as well, unless ids blocks at that time: then it ends at its next yield.
+//   - WaitAll ranges over ids on another goroutine, so ids may block, and a panic in it ends the
+//     program. When the loop ends, that goroutine has ended as well, unless ids blocks at that time:
+//     then it ends at its next yield.
 //   - If you leave the loop, the remaining waits end, but the service goes on processing their
 //     meetings.
 //   - If the body of the loop is slow, WaitAll fetches only a few minutes in advance.
@@ -169,15 +170,15 @@ func (s *MeetingsService) WaitAll(
 			return nil
 		}
 		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, id string) {
-			ready := slot{tokens: l.ready}
-			defer ready.free()
-			l.yield(s.waitForOne(ctx, l, id, o, &ready))
+			unseen := slot{tokens: l.unseen}
+			defer unseen.free()
+			l.yield(s.waitForOne(ctx, l, id, o, &unseen))
 		})
 	}
 }
 
 // waitForOne waits for one meeting of a loop.
-func (s *MeetingsService) waitForOne(ctx context.Context, l *loop, id string, o WaitOptions, ready *slot) *Result {
+func (s *MeetingsService) waitForOne(ctx context.Context, l *loop, id string, o WaitOptions, unseen *slot) *Result {
 	r := &Result{MeetingID: id}
 	err := s.core.checkID("ids", id)
 	if err != nil {
@@ -187,19 +188,19 @@ func (s *MeetingsService) waitForOne(ctx context.Context, l *loop, id string, o 
 	}
 	g := o.goal()
 	g.onStatus = l.onStatus(o.OnStatus)
-	r.Err = s.waitAndFetch(ctx, r, o, g, ready)
+	r.Err = s.waitAndFetch(ctx, r, o, g, unseen)
 	return r
 }
 
-// waitAndFetch waits for r.MeetingID, and then fetches what the options ask for. ready is held once
-// it has.
-func (s *MeetingsService) waitAndFetch(ctx context.Context, r *Result, o WaitOptions, g goal, ready *slot) error {
+// waitAndFetch waits for r.MeetingID, and then fetches what the options ask for. After a successful
+// fetch, unseen is held.
+func (s *MeetingsService) waitAndFetch(ctx context.Context, r *Result, o WaitOptions, g goal, unseen *slot) error {
 	m, err := s.core.wait(ctx, r.MeetingID, g)
 	r.Meeting = cmp.Or(m, r.Meeting)
 	if err != nil || !o.fetches() {
 		return err
 	}
-	return s.fetch(ctx, r, o, ready)
+	return s.fetch(ctx, r, o, unseen)
 }
 
 // goal is what a wait waits for.
