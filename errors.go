@@ -239,7 +239,8 @@ func (e *ParamError) Error() string { return "minutes: " + e.Param + ": " + e.Re
 func (e *ParamError) Unwrap() error { return e.Err }
 
 // MeetingFailedError reports that a meeting reached one of the four failure statuses ([section 3]),
-// which are final. Its text says how to try again.
+// which are final. Its text says how to try again. After StatusMinutesFailed there is a transcript,
+// which Delete would remove, so fetch it first.
 //
 // [section 3]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#3-statuses
 type MeetingFailedError struct {

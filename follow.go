@@ -64,7 +64,7 @@ func (o *FollowOptions) waitOptions() *WaitOptions {
 //     intervals of a thirtieth of its age, so daily after thirty days.
 //   - While the body of the loop runs, Follow goes on polling, but it fetches only a few minutes in
 //     advance.
-//   - If the list fails for another reason, Follow logs a warning and tries again.
+//   - If the list cannot be read for any other reason, Follow logs a warning and tries again.
 //
 // Follow leaves out a meeting that is deleted before its minutes are ready. Each Result has
 // MeetingID and Meeting, and Minutes if they were fetched. Result.Err concerns one meeting, so it

@@ -34,13 +34,13 @@ type Meeting struct {
 	Title           string     `json:"title"`
 	Date            string     `json:"date"`                       // YYYY-MM-DD
 	Time            string     `json:"time,omitempty"`             // HH:MM, for display only
-	Status          Status     `json:"status"`                     // maybe newer than this version
+	Status          Status     `json:"status"`                     // may be newer than this package
 	Visibility      Visibility `json:"visibility"`                 // who can see the meeting
 	TemplateID      string     `json:"template_id"`                // shapes the minutes
 	ParticipantIDs  []string   `json:"participant_ids,omitempty"`  // member ids
 	ProjectID       string     `json:"project_id,omitempty"`       // empty: in no project
 	ExternalID      string     `json:"external_id,omitempty"`      // the caller's own reference
-	DurationSeconds int        `json:"duration_seconds,omitempty"` // 0 until it is processed
+	DurationSeconds int        `json:"duration_seconds,omitempty"` // 0 until it is known
 	CreatedAt       UnixTime   `json:"created_at"`
 	UpdatedAt       UnixTime   `json:"updated_at"` // time of the last change
 }

@@ -42,7 +42,7 @@ type UploadOptions struct {
 //
 // Errors:
 //   - The error of source, before any request. [ErrRecordingEmpty], [ErrRecordingTooLarge] (over 1
-//     GiB) and an invalid content type are in a *[ParamError].
+//     GiB), [ErrRecordingFormat] and an invalid content type are in a *[ParamError].
 //   - The errors of [MeetingsService.UploadURL]. [ErrBadRequest] means that the meeting already has
 //     audio (assumed).
 //   - *[StorageError]: storage did not accept the recording.
