@@ -226,7 +226,8 @@ var (
 	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
 	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, " +
 		"and the service rejects most over one gigabyte")
-	// ErrRecordingFormat: neither you nor the recording says which format it has.
+	// ErrRecordingFormat: neither you nor the recording says which format it has, or the content is
+	// something else, such as text.
 	ErrRecordingFormat = errors.New("the format of the recording is not known; " +
 		"if it is audio or video, pass its content type to FromReader or FromReaderAt")
 )

@@ -249,7 +249,7 @@ func newServer(r reporter, opts []Option) (*Server, error) {
 }
 
 // Client returns a client of the Server with [Server.Key], without a rate limit unless opts set
-// one. The audit treats each Client as a separate program, such as a second worker or the process
+// one. For [minutes.WithAPIKeyFunc], use ClientWithKey with an empty key. The audit treats each Client as a separate program, such as a second worker or the process
 // after a crash.
 //
 // Call it in the synctest bubble that uses the Client. A Client from outside gets a response there
@@ -266,7 +266,8 @@ func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	return s.ClientWithKey(secret, opts...)
 }
 
-// ClientWithKey is like [Server.Client] with another key, which need not exist in the World.
+// ClientWithKey is like [Server.Client] with another key, which need not exist in the World. With
+// [minutes.WithAPIKeyFunc] among opts, secret must be empty.
 func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.Client {
 	s.reporter.Helper()
 	defaults := []minutes.Option{minutes.WithHTTPClient(s.NewHTTPClient()), minutes.WithRateLimit(0, 0)}

@@ -1,6 +1,6 @@
 // Package world has the types that describe what the in-memory fake contains: the [World] that it
 // begins with, the [Script] of a meeting, and the [Meeting] itself. Package minutestest has an
-// alias for each, so most users never import this package.
+// alias for each, so a test rarely imports this package, but the fields are documented here.
 package world
 
 import (
