@@ -317,7 +317,8 @@ func TestNew_MeasuresDurationsAndSizes(t *testing.T) {
 			attempts += int(p.Count)
 			if p.Attributes.Equals(&rejected) {
 				require.InDelta(t, 2, p.Sum, 0)
-				require.Equal(t, []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, p.Bounds)
+				bounds := []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
+				require.Equal(t, bounds, p.Bounds)
 				rejected = attribute.Set{}
 			}
 		}

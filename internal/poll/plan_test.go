@@ -115,7 +115,7 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			p.phase = time.Second
 			p.start(now - 2*(Interval+time.Second))
 		}, cycleAt, Interval},
-		{"a failed GET comes again after an interval, whatever came before", 1, func(_ *testing.T, p *plan, w []*watch) {
+		{"a failed GET comes again after an interval", 1, func(_ *testing.T, p *plan, w []*watch) {
 			for range 10 {
 				getFails(p, Transient, w[0])
 			}

@@ -296,8 +296,10 @@ var scenarios = []struct {
 	},
 	{
 		name: "Follow for a week, 50 restarts", quick: false,
-		scenario: scenario{waits: 1, oneIn: 1000, since: 7 * day, others: 10 * minute, audio: minute, restarts: 50, lasts: 7 * day},
-		bounds:   bounds{perMinute: 15, p99: 45 * second, unseen: 40 * second},
+		scenario: scenario{
+			waits: 1, oneIn: 1000, since: 7 * day, others: 10 * minute, audio: minute, restarts: 50, lasts: 7 * day,
+		},
+		bounds: bounds{perMinute: 15, p99: 45 * second, unseen: 40 * second},
 	},
 
 	// One meeting, or the key.

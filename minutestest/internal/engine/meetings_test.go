@@ -75,9 +75,10 @@ func TestCreate_RejectsInvalidMeetings(t *testing.T) {
 			128) + `"}`: "201",
 		`{"title":"x","date":"2026-01-01","external_id":null,"time":null,"participant_ids":null,"project_id":null,` +
 			`"shared_with":null,"template_id":null,"visibility":null}`: "201",
-		`{"title":"x","date":"2026-01-01","time":"","project_id":"","template_id":"","visibility":""}`: "201",
-		`{"title":"x","date":"2026-01-01","visibility":"public"}`:                                      "400 INVALID_REQUEST [visibility]",
-		`{"title":"x","date":"2026-01-01","participant_ids":"emp_ada"}`:                                "400 INVALID_REQUEST [participant_ids]",
+		`{"title":"x","date":"2026-01-01","time":"","project_id":"",` +
+			`"template_id":"","visibility":""}`: "201",
+		`{"title":"x","date":"2026-01-01","visibility":"public"}`:       "400 INVALID_REQUEST [visibility]",
+		`{"title":"x","date":"2026-01-01","participant_ids":"emp_ada"}`: "400 INVALID_REQUEST [participant_ids]",
 		`{"title":"x","date":"2026-01-01","participant_ids":[` +
 			`"emp_ada",7]}`: "400 INVALID_REQUEST [participant_ids]",
 		`{"title":"x","date":"2026-01-01","participant_ids":[null]}`: "400 INVALID_REQUEST [participant_ids]",
