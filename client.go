@@ -197,9 +197,9 @@ func call[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*
 	return out, resp, nil
 }
 
-// callInto makes the request, and decodes the response into out unless out is nil. The route is that
-// of the table, except for OpDo, whose request brings its own. A nil ctx or an unusable id is a
-// *ParamError. Any outcome but a whole 2xx that can be decoded is an *Error.
+// callInto makes the request, and decodes the response into out unless out is nil. The route is
+// that of the table, except for OpDo, whose request brings its own. A nil ctx or an unusable id is
+// a *ParamError. Any outcome but a whole 2xx that can be decoded is an *Error.
 func (c *core) callInto(ctx context.Context, op Operation, in rest.Request, out any) (*rest.Response, error) {
 	if err := checkGiven("ctx", ctx != nil); err != nil {
 		return nil, err

@@ -24,10 +24,10 @@ type FollowOptions struct {
 	Since time.Time
 	// Skip reports whether Follow leaves out a meeting, for example because an earlier run, or
 	// another process, has handled it. Follow calls Skip on the goroutine of the loop when it finds
-	// a meeting, and once more when the meeting reaches Until or fails, before any fetch, maybe hours
-	// later. If Skip ever returns true, this run of Follow never yields the meeting. So return true
-	// only for meetings that are handled, and not for those that another process has merely claimed.
-	// If Skip is nil, Follow leaves out none.
+	// a meeting, and once more when the meeting reaches Until or fails, before any fetch, maybe
+	// hours later. If Skip ever returns true, this run of Follow never yields the meeting. So
+	// return true only for meetings that are handled, and not for those that another process has
+	// merely claimed. If Skip is nil, Follow leaves out none.
 	Skip func(*Meeting) bool
 	// Until is the status at which Follow yields a meeting (default StatusMinutesReady). With an
 	// earlier status, Follow fetches no minutes.
@@ -76,8 +76,8 @@ func (o *FollowOptions) waitOptions() *WaitOptions {
 //     or its transcript, or a failure such as an untrusted certificate lasted for ten minutes.
 //
 // Only a *MeetingFailedError is final. All other errors may be temporary, even if [Retryable] is
-// false, so do not mark the meeting as handled: Follow tries again after ten minutes, and then after
-// ever longer times, up to a day, until Skip returns true.
+// false, so do not mark the meeting as handled: Follow tries again after ten minutes, and then
+// after ever longer times, up to a day, until Skip returns true.
 //
 // An error as the second value comes with a nil Result and ends Follow. It is a *[WaitError] if ctx
 // is done or the service rejected the key or the request for the list, and a *[ParamError] if an

@@ -78,8 +78,9 @@ func option(name string, ok bool, reason string, set func(*settings)) Option {
 // WithAPIKeyFunc makes the Client ask get for the API key of each attempt, so that a key can change
 // without a new Client, and waits outlast the change. New then gets an empty apiKey.
 //
-//   - The Client calls get often, and on many goroutines at once, so get should cache the key, for less
-//     time than the old and the new key both work, and obey its context. An empty key is an error. Surrounding white space does not matter, so get may return the content of a
+//   - The Client calls get often, and on many goroutines at once, so get should cache the key and
+//     obey its context. Cache it for less time than the old and the new key both work. An empty key
+//     is an error. Surrounding white space does not matter, so get may return the content of a
 //     file.
 //   - After a 401, the Client asks again. If the key has changed, the Client repeats the request
 //     once. Otherwise the key counts as rejected, which ends all waits; see [KeyRejected]. So get

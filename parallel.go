@@ -34,8 +34,8 @@ type loop struct {
 }
 
 const (
-	// maxUnseen is how many fetched results of a loop may wait for its body, so that a slow body does
-	// not fill the memory with minutes.
+	// maxUnseen is how many fetched results of a loop may wait for its body, so that a slow body
+	// does not fill the memory with minutes.
 	maxUnseen = 8
 	// moment is how long the end of a loop waits for its sequence of inputs. If the sequence is
 	// blocked, for example because it receives from a channel, nobody can end it.
@@ -79,9 +79,9 @@ func parallel[In any](
 	}
 }
 
-// run calls the functions of onLoop until all work has ended, and there are no further inputs or the
-// loop is stopped. Even then, an input counts that waits in onLoop at that time: a sequence that reads
-// a channel cannot give it back.
+// run calls the functions of onLoop until all work has ended, and there are no further inputs or
+// the loop is stopped. Even then, an input counts that waits in onLoop at that time: a sequence
+// that reads a channel cannot give it back.
 func (l *loop) run(ctx context.Context) {
 	for !l.left {
 		if l.stopped == nil {
@@ -89,7 +89,8 @@ func (l *loop) run(ctx context.Context) {
 		}
 		switch {
 		case l.working > 0:
-			// Without ctx.Done: when ctx is done, or the key is rejected, each worker ends and says so.
+			// Without ctx.Done: when ctx is done, or the key is rejected, each worker ends and says
+			// so.
 			task := <-l.tasks
 			task()
 		case l.reading && l.stopped == nil:
@@ -140,8 +141,8 @@ func (l *loop) begin(work func()) (more bool) {
 }
 
 // yield passes a result to the body of the loop, and returns false if the loop is over. After a
-// rejected key, no further input is read. But the work is not canceled, because each pending meeting
-// gets a result of its own, with the same error.
+// rejected key, no further input is read. But the work is not canceled, because each pending
+// meeting gets a result of its own, with the same error.
 func (l *loop) yield(r *Result) (goOn bool) {
 	l.onLoop(func() {
 		e, ok := errors.AsType[*Error](r.Err)

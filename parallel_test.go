@@ -338,7 +338,8 @@ func TestLoops_EndOnlyWithTheirOwnError(t *testing.T) {
 	}
 }
 
-// A sequence that reads a channel cannot give an input back, so a loop whose ctx is done reads none.
+// A sequence that reads a channel cannot give an input back, so a loop whose ctx is done reads
+// none.
 func TestParallel_ReadsNothingIfContextIsDone(t *testing.T) {
 	eachOfMany(t, func(t *testing.T, _ *minutestest.Server, all many) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -196,20 +196,21 @@ type Job struct {
 //     upload of a job has ended. So a long list of jobs does not open all its recordings at once.
 //   - ProcessAll ranges over jobs on another goroutine. When the loop ends, that goroutine has
 //     ended as well, unless jobs blocks at that time: then it ends at its next yield. Source and
-//     Progress run on other goroutines, too, but OnStatus runs on that of the loop. A panic in jobs,
-//     Source or Progress ends the program.
-//   - When ctx is done, or the service rejects the key, ProcessAll reads no further job, and each job
-//     that is running gets a Result with the error of that, as in Process. This is not a failure of
-//     the recording, so run the job again. Jobs that were not read get no Result.
+//     Progress run on other goroutines, too, but OnStatus runs on that of the loop. A panic in
+//     jobs, Source or Progress ends the program.
+//   - When ctx is done, or the service rejects the key, ProcessAll reads no further job, and each
+//     job that is running gets a Result with the error of that, as in Process. This is not a
+//     failure of the recording, so run the job again. Jobs that were not read get no Result.
 //   - When you leave the loop, ProcessAll cancels the jobs that are running.
 //   - If the body of the loop is slow, ProcessAll fetches only a few minutes in advance.
 //
 // Each Result has its job's Params, and MeetingID as soon as there is a meeting. Result.Err is an
 // error of Process.
 //
-// An error as the second value comes with a nil Result and ends the loop, once each job that was read
-// has had its own Result. It is a *[WaitError] if ctx is done, even after the last job, or the service
-// rejected the key (see [KeyRejected]), and a *[ParamError] if jobs is nil or opts are invalid.
+// An error as the second value comes with a nil Result and ends the loop, once each job that was
+// read has had its own Result. It is a *[WaitError] if ctx is done, even after the last job, or the
+// service rejected the key (see [KeyRejected]), and a *[ParamError] if jobs is nil or opts are
+// invalid.
 func (s *MeetingsService) ProcessAll(
 	ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions,
 ) iter.Seq2[*Result, error] {
@@ -220,8 +221,8 @@ func (s *MeetingsService) ProcessAll(
 			yield(nil, err)
 			return
 		}
-		// starting holds a token for each job of this loop before the end of its upload. The upload itself
-		// takes one of the Client's slots, too.
+		// starting holds a token for each job of this loop before the end of its upload. The upload
+		// itself takes one of the Client's slots, too.
 		starting := make(chan struct{}, cap(s.core.uploadSlots))
 		inputs := func(ctx context.Context, yield func(Job) bool) error {
 			next := slot{tokens: starting} // its token passes to the job

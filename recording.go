@@ -89,9 +89,9 @@ func openRecording(ctx context.Context, source Source) (Recording, error) {
 }
 
 // FromFile returns a Source for a file, and finds the content type from its content, or from its
-// extension if the content does not tell. Content that is recognisably not a recording, such as text,
-// is an [ErrRecordingFormat] whatever the extension. If the file changes during an upload, the upload fails
-// without storing it, with an error that is [Retryable].
+// extension if the content does not tell. Content that is recognisably not a recording, such as
+// text, is an [ErrRecordingFormat] whatever the extension. If the file changes during an upload,
+// the upload fails without storing it, with an error that is [Retryable].
 //
 // Errors of the Source: the error of opening or reading the file (compare with
 // [io/fs.ErrNotExist]), or a *[ParamError] that names the file: [ErrRecordingEmpty],

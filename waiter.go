@@ -134,8 +134,8 @@ func (o *WaitOptions) goal() goal {
 //   - Result.Err is the error of one meeting, and does not end the other waits. A repeated id is
 //     yielded once.
 //   - WaitAll ranges over ids on another goroutine, so ids may block, and a panic in it ends the
-//     program. When the loop ends, that goroutine has ended as well, unless ids blocks at that time:
-//     then it ends at its next yield.
+//     program. When the loop ends, that goroutine has ended as well, unless ids blocks at that
+//     time: then it ends at its next yield.
 //   - If you leave the loop, the remaining waits end, but the service goes on processing their
 //     meetings.
 //   - If the body of the loop is slow, WaitAll fetches only a few minutes in advance.

@@ -43,9 +43,9 @@
 //
 // The fake accepts any bytes as a recording, but [minutes.FromFile] does not: in a test, use
 // [minutes.FromReader] with a content type. By default, a recording becomes minutes of a short
-// conversation. A [Script]
-// sets another outcome, transcript or duration, for one meeting, for those with one title, or for
-// all. It can also hold a meeting in a status until you call [Server.Release].
+// conversation. A [Script] sets another outcome, transcript or duration, for one meeting, for those
+// with one title, or for all. It can also hold a meeting in a status until you call
+// [Server.Release].
 //
 //	srv.Script(minutestest.Script{Title: "Weekly", Outcome: minutes.StatusMinutesFailed})
 //

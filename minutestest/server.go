@@ -249,8 +249,8 @@ func newServer(r reporter, opts []Option) (*Server, error) {
 }
 
 // Client returns a client of the Server with [Server.Key], without a rate limit unless opts set
-// one. For [minutes.WithAPIKeyFunc], use ClientWithKey with an empty key. The audit treats each Client as a separate program, such as a second worker or the process
-// after a crash.
+// one. For [minutes.WithAPIKeyFunc], use ClientWithKey with an empty key. The audit treats each
+// Client as a separate program, such as a second worker or the process after a crash.
 //
 // Call it in the synctest bubble that uses the Client. A Client from outside gets a response there
 // that says so, with 400 and minutes.ErrBadRequest; Go itself ends a program that uses one from a
