@@ -87,7 +87,7 @@ func (s *Server) explain(tb TB) {
 		return
 	}
 	for _, sc := range s.UnmatchedScripts() {
-		t.Logf("minutestest: no meeting that exists now matches the Script %s", summary(sc))
+		t.Logf("minutestest: no meeting has matched the Script %s", summary(sc))
 	}
 	if asked := flag.Lookup("test.artifacts"); asked == nil || asked.Value.String() != "true" {
 		return // go test would delete the directory

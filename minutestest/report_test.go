@@ -110,8 +110,8 @@ func TestScript_WithoutMeetingIsLoggedByAFailedTest(t *testing.T) {
 	}{
 		"passed": {false, nil},
 		"failed": {true, []string{
-			`minutestest: no meeting that exists now matches the Script {"title":"Wekly","outcome":"minutes_failed"}`,
-			`minutestest: no meeting that exists now matches the Script {"external_id":"weakly","hold":"transcribing"}`,
+			`minutestest: no meeting has matched the Script {"title":"Wekly","outcome":"minutes_failed"}`,
+			`minutestest: no meeting has matched the Script {"external_id":"weakly","hold":"transcribing"}`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

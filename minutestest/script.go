@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +17,7 @@ import (
 // take effect.
 //
 // A script may match no meeting, because the meeting may come later. If the test given to
-// [NewServer] fails, its log names each script for a title or external id that no meeting has at
-// the end.
+// [NewServer] fails, its log names each of [Server.UnmatchedScripts].
 func (s *Server) Script(scripts ...Script) {
 	s.reporter.Helper()
 	for _, sc := range scripts {
@@ -40,20 +38,13 @@ func summary(sc Script) string {
 // external ids and for ids, each sorted.
 func (s *Server) Scripts() []Script { return s.engine.Scripts() }
 
-// UnmatchedScripts returns the scripts for a title or an external id that no meeting has now,
-// because a typing error there may be why a test failed.
-func (s *Server) UnmatchedScripts() []Script {
-	meetings := s.engine.Meetings()
-	return slices.DeleteFunc(s.Scripts(), func(sc Script) bool {
-		return sc.ExternalID == "" && sc.Title == "" || slices.ContainsFunc(meetings, func(m Meeting) bool {
-			return sc.ExternalID != "" && sc.ExternalID == m.ExternalID || sc.Title != "" && sc.Title == m.Title
-		})
-	})
-}
+// UnmatchedScripts returns the scripts for a meeting, an external id or a title that no meeting has
+// had, deleted ones included, because a typing error there may be why a test failed.
+func (s *Server) UnmatchedScripts() []Script { return s.engine.UnmatchedScripts() }
 
-// Release lets a meeting continue that the Hold of a [Script] has stopped, and reports whether it
-// was held. The meeting changes its status when the time of its stage is over, or at once if it
-// already is. The test fails if there is no such meeting.
+// Release lets a meeting continue that the Hold of a [Script] or [Server.Advance] has stopped, and
+// reports whether it was held. The meeting changes its status when the time of its stage is over,
+// or at once if it already is. The test fails if there is no such meeting.
 func (s *Server) Release(meetingID string) bool {
 	s.reporter.Helper()
 	before, _ := s.Meeting(meetingID)
@@ -70,9 +61,9 @@ func (s *Server) Release(meetingID string) bool {
 
 // Advance moves a meeting with audio to the given status, or until it ends earlier, without waiting
 // for the clock and even if a script holds it. If until is "", it moves the meeting by one status.
-// It returns the status reached. The test fails if the meeting does not exist, has no audio, or has
-// left the given status behind, as it has at once if its stages take no time and no Hold stops it
-// there.
+// It returns the status reached, in which the meeting stays until the next Advance or
+// [Server.Release]. The test fails if the meeting does not exist, has no audio, or has left the
+// given status behind, as it has at once if its stages take no time and no Hold stops it there.
 func (s *Server) Advance(meetingID string, until minutes.Status) minutes.Status {
 	s.reporter.Helper()
 	before, _ := s.Meeting(meetingID)

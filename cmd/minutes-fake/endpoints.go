@@ -146,7 +146,6 @@ func (r request) deleteMeeting() (any, error) {
 	if _, err := r.meeting(); err != nil {
 		return nil, err
 	}
-	r.fake.see(r.PathValue("id"))
 	r.fake.Delete(r.PathValue("id"))
 	return nil, nil
 }

@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/mistake"
@@ -22,8 +23,6 @@ type fake struct {
 	// added is the number of faults, also of those that were removed.
 	added int
 	ahead time.Duration
-	// seen has the names of meetings that requests were about.
-	seen sync.Map
 }
 
 // fault is a fault as the control API shows it.
@@ -54,7 +53,6 @@ func (p *process) newFake(w minutestest.World) (*fake, error) {
 	f.ended, f.end = context.WithCancel(context.Background())
 	requests := slog.New(p.settings.logHandler(p.lines))
 	options := append(p.settings.options(), minutestest.WithWorld(w), minutestest.WithLog(func(r minutestest.Request) {
-		f.see(r.MeetingID)
 		// No secrets: of a URL the path alone, and nothing of headers and bodies.
 		requests.Info("request", "method", r.Method, "path", r.Path, "status", r.Status, "took", r.Took,
 			"operation", r.Operation, "caller", r.Caller, "code", r.Code, "request_id", r.RequestID, "fault", r.Fault)
@@ -63,27 +61,14 @@ func (p *process) newFake(w minutestest.World) (*fake, error) {
 	return f, err
 }
 
-// see remembers the names of a meeting, because a script for it was of use even if it is deleted.
-func (f *fake) see(meetingID string) {
-	if m, ok := f.Meeting(meetingID); ok {
-		f.seen.Store("title "+m.Title, true)
-		f.seen.Store("external_id "+m.ExternalID, true)
-	}
-}
-
 // useless returns faults and scripts that were of no use.
 func (f *fake) useless() (faults, scripts []string) {
 	for _, text := range f.UnusedFaults() {
 		faults = append(faults, text+`: correct its match, or set "optional": true`)
 	}
 	for _, s := range f.UnmatchedScripts() {
-		name := "title " + s.Title
-		if s.Title == "" {
-			name = "external_id " + s.ExternalID
-		}
-		if _, seen := f.seen.Load(name); !seen {
-			scripts = append(scripts, "no meeting matched the script for "+name)
-		}
+		target, _ := json.Marshal(s.Target())
+		scripts = append(scripts, fmt.Sprintf("no meeting matched the script for %s", target))
 	}
 	return faults, scripts
 }

@@ -231,10 +231,20 @@ func TestStrict_FailsForViolationsUnusedFaultsAndUnmatchedScripts(t *testing.T) 
 		"unmatched script": {"-strict",
 			func(p *program) {
 				p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`)
-			}, exitStrict, "no meeting matched the script for title Weekly"},
+			}, exitStrict, `no meeting matched the script for {"title":"Weekly"}`},
 		"script for a meeting that was deleted": {"-strict", func(p *program) {
 			p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`)
 			p.api("DELETE /v1/meetings/" + p.meeting("Weekly"))
+		}, exitDone, ""},
+		"script for a meeting that never was": {"-strict", func(p *program) {
+			p.control(`POST /scripts {"meeting_id":"mtg_x","outcome":"minutes_failed"}`)
+		}, exitStrict, `no meeting matched the script for {"meeting_id":"mtg_x"}`},
+		"script for a meeting that got another title": {"-strict", func(p *program) {
+			p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`)
+			p.api("PATCH /v1/meetings/" + p.meeting("Weekly") + ` {"title":"Monthly"}`)
+		}, exitDone, ""},
+		"script for all": {"-strict", func(p *program) {
+			p.control(`POST /scripts {"outcome":"minutes_failed"}`)
 		}, exitDone, ""},
 		"script removed again": {"-strict", func(p *program) {
 			p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`)

@@ -264,9 +264,10 @@ type Script struct {
 	ListedAfter time.Duration `json:"-"` // "listed_after"
 
 	// ClockSkew is how far the clocks of the service's machines differ. Two machines take turns at
-	// writing the meeting, and the clock of the second is this much slow: updated_at is too low
-	// with every second status, such as audio_uploaded and minutes_ready, and so lower than in the
-	// status before if that was short.
+	// writing the meeting, and the clock of the second is this much slow. So unless a PATCH changes
+	// the turns, updated_at is too low in audio_uploaded, transcribed and minutes_ready, and goes
+	// back there if the status before was short. To see that while a meeting stays in a status,
+	// hold one of these.
 	ClockSkew time.Duration `json:"-"` // "clock_skew"
 }
 
@@ -292,7 +293,7 @@ type Meeting struct {
 	SharedWith      []string           `json:"shared_with,omitempty"`
 	Status          minutes.Status     `json:"status"`
 	Reason          string             `json:"reason,omitempty"` // why it failed, for people
-	Held            bool               `json:"held,omitempty"`   // in Status, by a script
+	Held            bool               `json:"held,omitempty"`   // in Status, by a Script or Advance
 	DurationSeconds *int               `json:"duration_seconds,omitempty"`
 	CreatedAt       time.Time          `json:"created_at"`
 	UpdatedAt       time.Time          `json:"updated_at"` // with ClockSkew, as the API shows it

@@ -30,6 +30,7 @@ func (o *organisation) arrive(m *meeting, audio *world.Audio, seconds int) {
 func (o *organisation) enter(m *meeting, status minutes.Status, at time.Time) {
 	m.Status = status
 	m.released = false
+	m.advanced = false
 	m.History = append(m.History, world.Transition{Status: status, At: at})
 	o.write(m, at)
 	o.plan(m, at)
@@ -40,7 +41,7 @@ func (o *organisation) plan(m *meeting, earliest time.Time) {
 	o.touch(m)
 	o.unschedule(m)
 	sc := o.service.scripts.of(m)
-	m.Held = sc.Hold == m.Status && !m.released
+	m.Held = (sc.Hold == m.Status || m.advanced) && !m.released
 	if m.Held || m.Status.Final() {
 		return
 	}
@@ -189,11 +190,7 @@ func (s scripts) of(m *meeting) (sc world.Script) {
 	if len(s) == 0 {
 		return sc
 	}
-	narrowestFirst := []world.Script{{MeetingID: m.ID}, {ExternalID: m.ExternalID}, {Title: m.Title}, {}}
-	if m.ExternalID == "" {
-		narrowestFirst = slices.Delete(narrowestFirst, 1, 2)
-	}
-	for _, target := range narrowestFirst {
+	for _, target := range append(m.targets(), world.Script{}) {
 		wider, ok := s[target]
 		if !ok {
 			continue
@@ -209,6 +206,15 @@ func (s scripts) of(m *meeting) (sc world.Script) {
 		sc.ClockSkew = cmp.Or(sc.ClockSkew, wider.ClockSkew)
 	}
 	return sc
+}
+
+// targets are those of the scripts for m alone, the narrowest first.
+func (m *meeting) targets() []world.Script {
+	list := []world.Script{{MeetingID: m.ID}}
+	if m.ExternalID != "" {
+		list = append(list, world.Script{ExternalID: m.ExternalID})
+	}
+	return append(list, world.Script{Title: m.Title})
 }
 
 // Script sets the course of the meetings that sc names, from now on: of later meetings, and the
@@ -247,6 +253,16 @@ func (s *Service) Scripts() []world.Script {
 	return list
 }
 
+// UnmatchedScripts returns the scripts for a meeting, an external id or a title that no meeting has had.
+func (s *Service) UnmatchedScripts() []world.Script {
+	list := s.Scripts()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(list, func(sc world.Script) bool {
+		return sc.Target() == world.Script{} || s.named[sc.Target()]
+	})
+}
+
 // Release lets a held meeting continue, and reports whether it was held. The rest of its stage, if
 // any, still has to pass. It is an error if the meeting does not exist.
 func (s *Service) Release(id string) (held bool, err error) {
@@ -264,8 +280,9 @@ func (s *Service) Release(id string) (held bool, err error) {
 }
 
 // Advance moves a meeting on without a clock, held or not, until it is in status until or in a
-// final one; with until "" by one status. It returns the status reached. It is an error if the meeting
-// does not exist, has no audio, has left until behind, or, with until "", is in a final status.
+// final one; with until "" by one status. There it is held, so that whoever asks next finds it in the
+// status that Advance returns. It is an error if the meeting does not exist, has no audio, has left
+// until behind, or, with until "", is in a final status.
 func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, error) {
 	if until != "" && !slices.Contains(statuses[1:], until) {
 		return "", fmt.Errorf("until: a meeting cannot come to %q", until)
@@ -287,6 +304,9 @@ func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, erro
 	for until != "" && m.Status != until && !m.Status.Final() {
 		o.proceed(m, s.Now())
 	}
+	m.released = false
+	m.advanced = !m.Status.Final()
+	o.plan(m, s.Now())
 	return m.Status, nil
 }
 

@@ -21,9 +21,6 @@ type meeting struct {
 	// changed is its last change, in changes of the Service.
 	changed uint64
 
-	// writes is how often updated_at was set.
-	writes int
-
 	// seconds is how long the recording is, and so what transcription costs.
 	seconds int
 
@@ -32,6 +29,12 @@ type meeting struct {
 
 	// blocked is whether the quota was too low when the audio arrived.
 	blocked bool
+
+	// writes is how often updated_at was set.
+	writes int
+
+	// advanced is whether Advance took it to the present status, which then holds it.
+	advanced bool
 
 	// released is whether the hold of the present status was released.
 	released bool
@@ -69,12 +72,16 @@ func (o *organisation) insert(m *meeting, now time.Time) {
 	o.write(m, now)
 }
 
-// write sets when m was last changed, by the clock of the machine that writes it.
+// write sets when m was last changed, by the clock of the machine that writes it, and remembers the
+// scripts that would match m.
 func (o *organisation) write(m *meeting, at time.Time) {
 	m.UpdatedAt = at
 	m.writes++
 	if m.writes%2 == 0 { // the other machine's turn
 		m.UpdatedAt = at.Add(-o.service.scripts.of(m).ClockSkew)
+	}
+	for _, target := range m.targets() {
+		o.service.named[target] = true
 	}
 	o.touch(m)
 }

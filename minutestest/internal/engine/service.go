@@ -62,9 +62,12 @@ type Service struct {
 
 	// mu guards everything below, and the organisations. Bodies are read and responses written
 	// without it.
-	mu        sync.Mutex
-	changes   uint64
-	scripts   scripts
+	mu      sync.Mutex
+	changes uint64
+	scripts scripts
+	// named has the targets of the scripts that would match a meeting as it is or was, even if it is
+	// deleted since.
+	named     map[world.Script]bool
 	stages    world.Stages
 	pageSizes []int
 	orgs      []*organisation
@@ -76,7 +79,13 @@ func New(cfg Config) (*Service, error) {
 	if err := Check(cfg.World); err != nil {
 		return nil, err
 	}
-	s := &Service{cfg: cfg, ids: newIDs(cfg.Seed), scripts: scripts{}, pace: meetingCacheControl}
+	s := &Service{
+		cfg:     cfg,
+		ids:     newIDs(cfg.Seed),
+		scripts: scripts{},
+		named:   map[world.Script]bool{},
+		pace:    meetingCacheControl,
+	}
 	d := cfg.MinPollInterval
 	if d > 0 {
 		s.pace = fmt.Sprintf("private, max-age=%.0f", math.Ceil(d.Seconds()))

@@ -111,7 +111,7 @@ function requestDetail(r) {
 function meetingDetail(m) {
   const row = rowOf(m.id), parts = [h("h2", {}, m.title)];
   if (failed(m.status)) parts.push(failureCard(row));
-  if (m.held) parts.push(h("div", { className: "card" }, h("p", {}, h("b", {}, `‖ held in ${m.status}`)), h("p", {}, "A script holds the meeting in this state until Release or Advance.")));
+  if (m.held) parts.push(h("div", { className: "card" }, h("p", {}, h("b", {}, `‖ held in ${m.status}`)), h("p", {}, "The meeting stays in this status until Release or Advance.")));
   if (control.on) parts.push(meetingButtons(m));
   for (const v of model.violations.filter(v => v.meeting_id === m.id).slice(0, 20)) {
     parts.push(h("div", { className: "card bad" }, h("p", {}, v.text), v.seq ? h("button", { className: "link", onclick: () => openViolation(v) }, `Show request #${v.seq}`) : ""));
