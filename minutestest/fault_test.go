@@ -453,19 +453,23 @@ func TestInject_UnusedFailsTheTest(t *testing.T) {
 	}{
 		"never matched": {func(s *minutestest.Server) {
 			s.Inject(minutestest.Match{Operation: "usage.get"}, minutestest.Reset())
-		}, `the fault "reset", injected into requests {"operation":"usage.get"}, was applied 0 times, and 0 ` +
-			`requests matched`},
+		}, `the fault "reset", injected into requests {"operation":"usage.get"}, was applied 0 times instead of 1, ` +
+			`and 0 requests matched`},
 		"too late": {func(s *minutestest.Server) {
 			s.Inject(minutestest.Match{Nth: 2}, minutestest.Reset())
 			callerOf(s).send("GET", "/v1/usage", "")
-		}, `"reset", injected into requests {"nth":2}, was applied 0 times, and 1 request matched`},
+		}, `"reset", injected into requests {"nth":2}, was applied 0 times instead of 1, and 1 request matched`},
 		"half": {func(s *minutestest.Server) {
 			s.Inject(minutestest.Match{}, minutestest.BadGateway(), minutestest.Reset())
 			callerOf(s).send("GET", "/v1/usage", "")
-		}, `"reset", injected into requests {}, was applied 1 time, and 1 request matched`},
+		}, `"reset", injected into requests {}, was applied 1 time instead of 2, and 1 request matched`},
+		"nine times, once": {func(s *minutestest.Server) {
+			s.Inject(minutestest.Match{Times: 9}, minutestest.BadGateway())
+			callerOf(s).send("GET", "/v1/usage", "")
+		}, "was applied 1 time instead of 9, and 1 request matched"},
 		"always, never": {func(s *minutestest.Server) {
 			s.Inject(minutestest.Match{Times: minutestest.Always}, minutestest.Reset())
-		}, "was applied 0 times"},
+		}, "was applied 0 times instead of at least 1, and 0 requests matched"},
 		"always, once": {func(s *minutestest.Server) {
 			s.Inject(minutestest.Match{Times: minutestest.Always}, minutestest.Reset())
 			callerOf(s).send("GET", "/v1/usage", "")

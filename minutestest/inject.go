@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -292,8 +293,12 @@ func (i *Injection) unused() string {
 	if i.optional || !i.left() || i.times == Always && i.applied > 0 {
 		return ""
 	}
-	return fmt.Sprintf("%sthe fault %q, injected into requests %s, was applied %s, and %s matched",
-		i.line, i.next(), i.match, plural(i.applied, "time"), plural(i.seen, "request"))
+	asked := strconv.Itoa(i.times)
+	if i.times == Always {
+		asked = "at least 1"
+	}
+	return fmt.Sprintf("%sthe fault %q, injected into requests %s, was applied %s instead of %s, and %s matched",
+		i.line, i.next(), i.match, plural(i.applied, "time"), asked, plural(i.seen, "request"))
 }
 
 func plural(n int, what string) string {

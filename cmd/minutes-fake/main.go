@@ -121,8 +121,10 @@ func (s *settings) flags() *flag.FlagSet {
 		"print the variables to set, one per line, and nothing else")
 	set.StringVar(&s.envFile, "env-file", "",
 		"write the variables to this `file` when ready, and remove it at exit")
-	set.DurationVar(&s.minPollInterval, "min-poll-interval", minutestest.MinPollInterval,
-		"let clients poll a meeting after this `duration`")
+	s.minPollInterval = minutestest.MinPollInterval
+	set.Func("min-poll-interval",
+		"let clients poll a meeting after this `duration`, such as 100ms (default "+minutestest.MinPollInterval.String()+")",
+		s.readMinPollInterval)
 	set.Func("without-audit",
 		"report no violations of these `kinds`, such as poll,repeat; all means none at all", s.readKinds)
 	set.BoolVar(&s.strict, "strict", false,
@@ -132,6 +134,16 @@ func (s *settings) flags() *flag.FlagSet {
 		"ask the control API at this `address` whether it is ready, instead of serving; the exit status is 0 if it is")
 	set.BoolVar(&s.version, "version", false, "print the version and exit")
 	return set
+}
+
+// readMinPollInterval reads the value of -min-poll-interval.
+func (s *settings) readMinPollInterval(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("a duration over 0 expected, such as 100ms or 30s")
+	}
+	s.minPollInterval = d
+	return nil
 }
 
 // readKinds reads the value of -without-audit.
@@ -162,8 +174,6 @@ func parse(args []string) (settings, error) {
 		return s, fmt.Errorf("unexpected argument %q", set.Arg(0))
 	case !(s.speed > 0 && s.speed <= 1e9):
 		return s, fmt.Errorf("-speed %v: a number over 0 expected", s.speed)
-	case s.minPollInterval <= 0:
-		return s, fmt.Errorf("-min-poll-interval %s: a duration over 0 expected", s.minPollInterval)
 	case !slices.Contains([]string{"text", "json", "none"}, s.log):
 		return s, fmt.Errorf("-log %q: text, json or none expected", s.log)
 	case s.control != controlNext && s.control != controlOff && !isAddress(s.control):

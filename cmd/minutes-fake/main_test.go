@@ -149,7 +149,9 @@ func TestRun_RejectsInvalidFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"-nope": "not defined", "serve": "unexpected argument", "-speed 0": "-speed 0", "-speed NaN": "-speed NaN",
 		"-edge-limit -1":        "-edge-limit",
-		"-min-poll-interval 0s": "-min-poll-interval 0s", "-log xml": "-log", "-addr 8080": "-addr",
+		"-min-poll-interval 0s": "-min-poll-interval: a duration over 0 expected, such as 100ms",
+		"-min-poll-interval 30": "-min-poll-interval: a duration over 0 expected, such as 100ms",
+		"-log xml":              "-log", "-addr 8080": "-addr",
 		"-control 8081":            "-control",
 		"-without-audit poll,nope": `-without-audit: violation kind "nope" is not one of [poll `,
 	} {
@@ -217,7 +219,7 @@ func TestStrict_FailsForViolationsUnusedFaultsAndUnmatchedScripts(t *testing.T) 
 		"fault used once of three times": {"-strict", func(p *program) {
 			p.control(`POST /faults {"match":{"times":3},"faults":[{"kind":"delay","delay":"1ms"}]}`)
 			p.api("GET /v1/usage")
-		}, exitStrict, "was applied 1 time"},
+		}, exitStrict, "was applied 1 time instead of 3"},
 		"optional fault": {"-strict",
 			func(p *program) { p.control(`POST /faults {"faults":[{"kind":"reset"}],"optional":true}`) }, exitDone, ""},
 		"fault used in a window without an end": {"-strict", func(p *program) {
