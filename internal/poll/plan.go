@@ -19,8 +19,8 @@ const (
 	stuckAfter = 6 * time.Hour
 	// maxPause is the longest pause in an outage.
 	maxPause = 30 * time.Second
-	// outage is how many failures in a row are more than an accident.
-	outage = 3
+	// inARow is how many failures in a row are more than an accident.
+	inARow = 3
 	// perInterval is how many requests fit into one interval. If more are due, cycles get longer.
 	perInterval = 330
 	// leastPace is how many requests a second are always allowed.
@@ -42,6 +42,7 @@ type plan struct {
 	awaited int
 	// polling is how many GETs are under way.
 	polling int
+	// window is what the plan knows of the list, such as the sweep under way.
 	window
 
 	// phase makes each of the first two cycles longer, so that Clients that begin together do not
@@ -55,8 +56,8 @@ type plan struct {
 	pausedUntil time.Duration
 	// lastGET means that the last request was a GET, and not a page.
 	lastGET bool
-	// failures is how many requests have failed in a row. A 429 or a rejection does not count as a
-	// failure.
+	// failures is how many requests have failed in a row. Neither a 429 nor a rejection counts, nor
+	// does a Foreign failure of a GET.
 	failures int
 }
 
@@ -82,14 +83,17 @@ func cycleOf(requests int) time.Duration {
 // start begins the first cycle after a time in which nobody waited.
 func (p *plan) start(now time.Duration) { p.phaseEnds = now + 2*(Interval+p.phase) }
 
-// stop forgets the window and the GETs under way, because nobody waits any more.
+// stop forgets the window and the GETs under way, because nobody waits any more. An outage and the
+// pace outlast it, because they concern the service: otherwise a program that begins one short wait
+// after another would never pause. So the first GET of a new wait may come half a minute late, or
+// five minutes if the service asked for that.
 func (p *plan) stop() {
 	p.polling = 0
 	p.window = window{began: -never}
 }
 
-// join adds a wait for a meeting. lastSuffices means that the last snapshot of the meeting is good enough
-// to begin with. rarely means that the wait allows the meeting to be polled rarely.
+// join adds a wait for a meeting. lastSuffices means that the last snapshot of the meeting is good
+// enough to begin with. rarely means that the wait allows the meeting to be polled rarely.
 func (p *plan) join(w *watch, now time.Duration, lastSuffices, rarely bool) {
 	if !rarely {
 		w.mayWait = 0
@@ -97,7 +101,7 @@ func (p *plan) join(w *watch, now time.Duration, lastSuffices, rarely bool) {
 	if !w.awaited {
 		p.awaited++
 		w.awaited = true
-		if w.state == expected {
+		if w.state == expected { // a page has shown it while nobody awaited it: a Discovery read the list
 			p.expected++
 		}
 		if !lastSuffices {
@@ -117,7 +121,7 @@ func (p *plan) leave(w *watch) {
 		p.enter(w, due)
 	}
 	w.awaited = false
-	w.failures = 0
+	w.getFailures = 0
 	w.foreignSince = 0
 	p.awaited--
 	p.found(w)
@@ -132,14 +136,17 @@ type decision struct {
 }
 
 // decide decides which request to make now. If a page and a GET are due they alternate, so that
-// neither keeps the other from being made. After a failure, one request at a time finds out whether
-// requests work again.
+// neither keeps the other from being made. If it wakes never, the end of a request, or whatever
+// else changes the plan, makes the Poller decide again.
 func (p *plan) decide(now time.Duration) decision {
-	busy := p.polling > 0 || p.reading
-	if p.awaited == 0 && !p.sweepAlways || p.polling >= maxPolls || p.failures > 0 && busy {
+	switch {
+	case p.polling >= maxPolls:
+		return decision{wake: never}
+	case p.failures > 0 && (p.polling > 0 || p.reading):
+		// After a failure, one request at a time finds out whether requests work again.
 		return decision{wake: never}
 	}
-	pageAt := p.pageAt(now)
+	pageAt := p.pageAt(now) // never for fewer than five waits, unless some are expected: see window.go
 	getAt := never
 	if len(p.queue) > 0 {
 		getAt = p.queue[0].dueAt
@@ -150,8 +157,11 @@ func (p *plan) decide(now time.Duration) decision {
 	}
 	pace := max(leastPace, float64(p.requests())/p.cycle(now).Seconds())
 	p.pacedUntil = now + time.Duration(float64(time.Second)/pace)
-	p.lastGET = pageAt > now || getAt <= now && !p.lastGET
-	if !p.lastGET {
+	pageDue := pageAt <= now
+	getDue := getAt <= now
+	get := getDue && !(pageDue && p.lastGET)
+	p.lastGET = get
+	if !get {
 		if p.sweep == nil {
 			p.beginSweep(now)
 		}
@@ -207,12 +217,13 @@ func (p *plan) getEnded(w *watch) {
 	p.schedule(w, w.dueAt)
 }
 
-// getFailed passes on the failure of a GET, after getEnded. It ends the wait if the service rejects
-// the request, or if Foreign failures have lasted too long.
+// getFailed passes on the failure of a GET, after getEnded, unless the key was rejected: that ends
+// all waits. It ends the wait if the service rejects the request, or if Foreign failures have
+// lasted too long.
 func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 	switch f.Kind {
-	case RateLimited: // the service has not looked at the request, so it stays due
-		if p.listLimited { // not only the list is limited, so pages need not wait
+	case RateLimited: // it stays due with its old time: internal/rest delays all requests after a 429
+		if p.pageGot429 { // not only the list is limited, so pages need not wait
 			p.pageFailures = 0
 			p.retryAt = 0
 		}
@@ -223,13 +234,13 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 		return true
 	case Transient:
 		p.failed(now, f.RetryAfter)
-	default: // not an outage: it may concern only this meeting, so it does not slow the others down
+	case Foreign: // not an outage: it may concern only this meeting, so it does not slow the others down
 		if w.foreignSince == 0 {
 			w.foreignSince = now
 		}
 		ends = now-w.foreignSince >= Hopeless
 	}
-	w.failures++
+	w.getFailures++
 	w.notBefore = max(w.notBefore, now+max(Interval, min(f.RetryAfter, MaxAsked)))
 	p.schedule(w, w.notBefore)
 	return ends
@@ -239,8 +250,8 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 // longer after each failure.
 func (p *plan) failed(now, retryAfter time.Duration) {
 	p.failures++
-	if p.failures >= outage {
-		p.pausedUntil = now + max(backoff(p.failures-outage, maxPause), min(retryAfter, MaxAsked))
+	if p.failures >= inARow {
+		p.pausedUntil = now + max(backoff(p.failures-inARow, maxPause), min(retryAfter, MaxAsked))
 	}
 }
 

@@ -89,8 +89,8 @@ func (p *Poller[M]) now() time.Duration {
 	return p.latest
 }
 
-// Sending marks a point in time: a request that is sent from now on has a number at least as high. Call
-// it before a request whose response goes to Record.
+// Sending marks a point in time: a request that is sent from now on has a number at least as high.
+// Call it before a request whose response goes to Record.
 func (p *Poller[M]) Sending() Sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,10 +111,10 @@ func (p *Poller[M]) Record(s Snapshot[M], sent Sent) {
 	p.got(p.meeting(s.ID), s)
 }
 
-// Ask makes a GET of a meeting necessary that no page replaces, and that is sent after this call. With
-// atOnce, the GET does not wait for the interval, unless a response has already shown audio: the user
-// uploads, and wants to see it. Ask works for an unknown meeting as well, so that the response to a
-// request that is under way does not count for it.
+// Ask makes a GET of a meeting necessary that no page replaces, and that is sent after this call.
+// With atOnce, the GET does not wait for the interval, unless a response has already shown audio:
+// the user uploads, and wants to see it. Ask works for an unknown meeting as well, so that the
+// response to a request that is under way does not count for it.
 func (p *Poller[M]) Ask(id string, atOnce bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,6 +136,7 @@ func (p *Poller[M]) run() {
 	if p.ctx == nil {
 		p.start()
 	}
+	// If two are unsent, no timer is needed: the first that is sent runs this again.
 	for p.unsent < maxUnsent {
 		now := p.now()
 		next := p.plan.decide(now)
@@ -172,7 +173,7 @@ func (p *Poller[M]) stop() {
 	p.plan.stop()
 	for _, m := range p.meetings {
 		if m.state == underWay {
-			m.state = due
+			p.plan.enter(&m.watch, due)
 			m.notBefore = p.now() + Interval
 		}
 	}
@@ -195,7 +196,8 @@ type outcome[M any] struct {
 // for its outcome.
 func (p *Poller[M]) request(ctx context.Context, next decision, decided time.Duration) {
 	var o outcome[M]
-	leaves := sync.OnceFunc(func() { // the request is sent, or never will be: the next one may wait to be sent
+	// Once the request is sent, or never will be, another one may wait to be sent.
+	noLongerUnsent := sync.OnceFunc(func() {
 		if ctx.Err() == nil {
 			p.unsent--
 			p.run()
@@ -204,7 +206,7 @@ func (p *Poller[M]) request(ctx context.Context, next decision, decided time.Dur
 	send := func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		leaves()
+		noLongerUnsent()
 		o.sent = p.sending()
 		w := next.get
 		o.needless = w != nil && (!w.awaited || w.seen >= decided && w.asked == 0)
@@ -217,7 +219,7 @@ func (p *Poller[M]) request(ctx context.Context, next decision, decided time.Dur
 		o.shown[0], o.failure = p.service.Get(ctx, next.get.id, send)
 	}
 	p.mu.Lock()
-	leaves()
+	noLongerUnsent()
 	if ctx.Err() == nil { // otherwise nobody waits any more
 		p.ended(next, o)
 		p.run()
@@ -260,7 +262,7 @@ func (p *Poller[M]) getEnded(m *meeting[M], o outcome[M]) {
 			p.endWaits(m, o.failure.Err)
 		}
 	}
-	p.report(o.failure, m.failures == outage)
+	p.report(o.failure, m.getFailures == inARow)
 }
 
 // pageEnded passes on the outcome of a page.
@@ -366,15 +368,17 @@ func (p *Poller[M]) report(f *Failure, meetingFails bool) {
 		err = f.Err
 	}
 	plan := &p.plan
-	listFails := plan.pageFailures >= outage || plan.pageFailures > 0 && plan.sweepAlways
+	listFails := plan.pageFailures >= inARow || plan.pageFailures > 0 && plan.sweepAlways
 	switch {
 	case f == nil:
 		p.trouble = nil
-	case plan.failures >= outage || f.Kind == RateLimited:
+	case plan.failures >= inARow || f.Kind == RateLimited:
 		p.trouble = err
 	}
-	failing := meetingFails || listFails || plan.failures >= outage
-	if failing == (f != nil) && failing != p.failing {
+	failing := meetingFails || listFails || plan.failures >= inARow
+	begins := f != nil && failing && !p.failing
+	ends := f == nil && !failing && p.failing
+	if begins || ends {
 		p.failing = failing
 		p.toLog = append(p.toLog, err)
 	}

@@ -11,10 +11,10 @@ type watch struct {
 	// awaited means that somebody waits for the meeting. Otherwise no GET of it is ever made.
 	awaited bool
 	state   state
-	// dueAt is when the next GET is due. It is never in the state expected.
+	// dueAt is when the next GET is due. While the state is expected, it is the constant never.
 	dueAt time.Duration
-	// notBefore is the earliest time of the next GET, even if somebody asks for it, unless it is asked
-	// for at once.
+	// notBefore is the earliest time of the next GET, even if somebody asks for it, unless it is
+	// asked for at once.
 	notBefore time.Duration
 	// seen is when a response last showed the meeting.
 	seen time.Duration
@@ -27,8 +27,8 @@ type watch struct {
 	// foreignSince is when the first Foreign failure came since a response last showed the meeting.
 	// It is 0 if none came.
 	foreignSince time.Duration
-	// failures is how many GETs of the meeting have failed in a row.
-	failures int
+	// getFailures is how many GETs of the meeting have failed in a row.
+	getFailures int
 	// sought is the last sweep that should show the meeting and has not done so.
 	sought *sweep
 	// place is the place in the queue, plus 1. It is 0 if the meeting is not there.
@@ -50,8 +50,8 @@ const (
 	expected
 )
 
-// enter puts a meeting into a state. A change of state is followed by schedule, except for a GET
-// that goes out.
+// enter puts a meeting into a state, and keeps the number of expected ones right. It does not
+// change the queue: callers schedule the GET that follows from the state, or unschedule it before.
 func (p *plan) enter(w *watch, s state) {
 	if w.awaited && w.state == expected {
 		p.expected--
@@ -62,8 +62,9 @@ func (p *plan) enter(w *watch, s state) {
 	}
 }
 
-// nextGET returns when the next GET of a meeting should be due, from its state. Newcomers, and meetings
-// that somebody has asked for, get a time in the past, which comes before those of all others.
+// nextGET returns when the next GET of a meeting should be due, from its state. Newcomers, and
+// meetings that somebody has asked for, get a time in the past, which comes before those of all
+// others.
 func (p *plan) nextGET(w *watch, now time.Duration) time.Duration {
 	switch {
 	case w.state == expected:
@@ -99,7 +100,7 @@ func (p *plan) unschedule(w *watch) {
 // wasSeen notes that a good response has shown a meeting.
 func (w *watch) wasSeen(now time.Duration) {
 	w.seen = now
-	w.failures = 0
+	w.getFailures = 0
 	w.foreignSince = 0
 }
 

@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	// few: fewer waits are not worth a page, unless one has shown them.
+	// few: fewer waits begin no sweep, unless a page has already made some of them expected.
 	few = 5
 	// lookAhead is for how many meetings that a sweep has not shown it reads one page beyond the
 	// window.
 	lookAhead = 8
-	// usedUp is the longest time for which a quota that is used up rejects all requests. Longer 429s
-	// to pages, and none to a GET meanwhile, mean that the list is limited and GETs are not.
+	// usedUp is the longest time for which a quota that is used up rejects all requests. Longer
+	// 429s to pages, and none to a GET meanwhile, mean that the list is limited and GETs are not.
 	usedUp = time.Minute
 	// limitedRetry is the time until a page is requested again in that case.
 	limitedRetry = 5 * time.Minute
@@ -40,8 +40,8 @@ type window struct {
 	pageFailures int
 	// failingSince is when the first of these failed.
 	failingSince time.Duration
-	// listLimited means that the last of these got a 429.
-	listLimited bool
+	// pageGot429 means that the last of these got a 429.
+	pageGot429 bool
 	// retryAt is the earliest time of the next page after a failure.
 	retryAt time.Duration
 }
@@ -62,7 +62,8 @@ type sweep struct {
 	spent time.Duration
 }
 
-// pageAt returns when the next page may be requested. It is never if that would save nothing.
+// pageAt returns when the next page may be requested, or the constant never if that would save
+// nothing.
 func (p *plan) pageAt(now time.Duration) time.Duration {
 	switch {
 	case p.reading: // one page at a time
@@ -201,18 +202,18 @@ func (p *plan) fallDue(now time.Duration, which func(*watch) bool) {
 	heap.Init(&p.queue)
 }
 
-// pageFailed passes on a page that failed. The same page is requested again, later each time. Several
-// failures end the sweep, and so does a rejection, because its cursor has probably expired. GETs go
-// on meanwhile. After a 429 the page stays due: 429s pause all requests (in internal/rest), and GETs
-// instead of pages would only make the overload worse.
+// pageFailed passes on a page that failed. The same page is requested again, later each time.
+// Several failures end the sweep, and so does a rejection, because its cursor has probably expired.
+// GETs go on meanwhile. After a 429 the page stays due: 429s pause all requests (in internal/rest),
+// and GETs instead of pages would only make the overload worse.
 func (p *plan) pageFailed(now time.Duration, f *Failure) {
 	p.reading = false
 	if p.pageFailures == 0 {
 		p.failingSince = now
 	}
 	p.pageFailures++
-	p.listLimited = f.Kind == RateLimited
-	ends := p.pageFailures >= outage
+	p.pageGot429 = f.Kind == RateLimited
+	ends := p.pageFailures >= inARow
 	delay := backoff(p.pageFailures-1, maxPause)
 	switch f.Kind {
 	case RateLimited:
@@ -224,8 +225,10 @@ func (p *plan) pageFailed(now time.Duration, f *Failure) {
 	case Rejected:
 		ends = true
 		p.works()
-	default:
-		p.failed(now, 0) // a Retry-After of the list must not stop GETs
+	case Transient, Foreign:
+		// Even a Foreign failure, because a page is not about one meeting. If only the list fails,
+		// the next good GET ends the row, and a Retry-After of the list must not stop GETs.
+		p.failed(now, 0)
 	}
 	p.retryAt = now + max(delay, min(f.RetryAfter, MaxAsked))
 	if ends {
