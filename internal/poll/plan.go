@@ -21,6 +21,8 @@ const (
 	maxPause = 30 * time.Second
 	// inARow is how many failures in a row are more than an accident.
 	inARow = 3
+	// headStart is how far in the past the first GET of a newcomer is due.
+	headStart = Interval
 	// perInterval is how many requests fit into one interval. If more are due, cycles get longer.
 	perInterval = 330
 	// leastPace is how many requests a second are always allowed.

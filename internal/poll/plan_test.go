@@ -68,6 +68,7 @@ func page(t *testing.T, p *plan, next string, shown ...*watch) {
 }
 
 func dueAt(_ *plan, w []*watch) any        { return w[0].dueAt }
+func firstInLine(p *plan, _ []*watch) any  { return p.queue[0].id }
 func sweeping(p *plan, _ []*watch) any     { return p.sweep != nil }
 func depth(p *plan, _ []*watch) any        { return p.depth }
 func pausedUntil(p *plan, _ []*watch) any  { return p.pausedUntil }
@@ -96,6 +97,9 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 	}{
 		// When a GET is due.
 		{"a newcomer is due before all others", 1, nil, dueAt, now - Interval},
+		{"newcomers keep their order while cycles get longer", 4 * perInterval, func(_ *testing.T, p *plan, _ []*watch) {
+			p.join(&watch{id: "late"}, now+time.Second, false, false)
+		}, firstInLine, "0"},
 		{"a poll puts a meeting off by an interval", 1, func(_ *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 		}, dueAt, now + Interval},

@@ -63,14 +63,15 @@ func (p *plan) enter(w *watch, s state) {
 }
 
 // nextGET returns when the next GET of a meeting should be due, from its state. Newcomers, and
-// meetings that somebody has asked for, get a time in the past, which comes before those of all
-// others.
+// meetings that somebody has asked for, get a time in the past, so they come before all others
+// except those that are overdue by more than headStart. Among themselves they keep the order in
+// which they came, because headStart is constant.
 func (p *plan) nextGET(w *watch, now time.Duration) time.Duration {
 	switch {
 	case w.state == expected:
 		return never
 	case w.state == newcomer || w.asked > 0:
-		return max(w.notBefore, now-p.cycle(now))
+		return max(w.notBefore, now-headStart)
 	}
 	return max(w.notBefore, w.seen+max(p.cycle(now), w.mayWait))
 }
