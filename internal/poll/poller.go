@@ -43,7 +43,8 @@ type Poller[M any] struct {
 	// unsent is how many requests under way have not been sent yet.
 	unsent int
 
-	// trouble is the last 429, or the last failure of an outage. A good response makes it nil.
+	// trouble is the last 429, or the last failure of an outage. Only a good response makes it nil,
+	// so a wait that begins in an outage knows it even before its first GET.
 	trouble error
 	// failing is what the log was told last.
 	failing bool
@@ -169,7 +170,6 @@ func (p *Poller[M]) stop() {
 	p.timer.Stop()
 	p.ctx = nil
 	p.unsent = 0
-	p.trouble = nil
 	p.plan.stop()
 	for _, m := range p.meetings {
 		if m.state == underWay {

@@ -501,6 +501,28 @@ func TestSubscription_CancelReturnsTheFailureThatConcernsTheWait(t *testing.T) {
 	}
 }
 
+func TestSubscription_CancelReturnsTheFailureOfAnOutageThatBeganBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		down := &Failure{Err: errDown, Kind: Transient, RetryAfter: MaxAsked}
+		s := &scripted{began: time.Now(), fails: func(time.Duration) *Failure { return down }}
+		p := newPoller(s)
+		var waits []*Subscription[int]
+		for _, id := range []string{"a", "b", "c"} {
+			waits = append(waits, p.Subscribe(id, false))
+		}
+		time.Sleep(time.Second)
+		for _, w := range waits {
+			require.ErrorIs(t, w.Cancel(), errDown)
+		}
+		gets := len(s.polls())
+		later := p.Subscribe("later", false)
+		time.Sleep(time.Minute)
+		require.Len(t, s.polls(), gets, "the pause outlasts the waits")
+		require.ErrorIs(t, later.Cancel(), errDown)
+	})
+}
+
 func TestSubscription_CancelForgetsAFailureAfterAGoodResponse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
