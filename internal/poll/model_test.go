@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
 const perPage = 50
@@ -229,8 +231,8 @@ func (m *model) settle() {
 
 func TestPlan_KeepsItsPromisesWhateverHappens(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(300) {
-		m := newModel(t, rand.New(rand.NewPCG(seed, 1)).IntN)
+	for seed := range testbase.Many(300, 30) {
+		m := newModel(t, rand.New(rand.NewPCG(uint64(seed), 1)).IntN)
 		for range 3000 {
 			m.step()
 		}
