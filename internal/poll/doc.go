@@ -50,7 +50,7 @@
 //  8. A status may come with an Updated that is lower than that of the status before, because the
 //     service's machines have clocks of their own. A wait that drops such a snapshot never ends.
 //  9. A meeting that leaves or joins during a sweep must not change which meetings the sweep looks
-//     for: otherwise it stops a page too early, or reads on in vain.
+//     for: otherwise it stops a page too early, or reads on for nothing.
 //
 // # What each rule is worth
 //
