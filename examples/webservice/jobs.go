@@ -47,8 +47,7 @@ func (in *instance) path(name string) string {
 	return filepath.Join(in.dir, "of-"+url.PathEscape(name))
 }
 
-// take takes a lease on a job that is due, or returns sql.ErrNoRows. No two instances can take the same job, because one
-// statement finds and changes it.
+// take takes a lease on a due job, or returns sql.ErrNoRows. It is one statement, so no two instances take the same job.
 func (in *instance) take(ctx context.Context) (name, meeting string, err error) {
 	now := time.Now()
 	err = in.db.QueryRowContext(ctx, `UPDATE jobs SET owner = ?, due = ? WHERE name =
@@ -68,7 +67,7 @@ func (in *instance) renew(ctx context.Context) {
 }
 
 // finish stores what an attempt came to, even if ctx is done, and gives up the lease. The recording of a job that is done
-// is removed. If another instance has taken over, nothing changes, because that one will store what its own attempt comes to.
+// is removed. If another instance has taken over, nothing changes.
 func (in *instance) finish(ctx context.Context, name, state string, after time.Duration, text string) {
 	err := in.db.QueryRowContext(context.WithoutCancel(ctx), `UPDATE jobs SET owner = '', state = ?, due = ?, text = ?
 		WHERE name = ? AND owner = ? RETURNING name`, state, time.Now().Add(after).UnixMilli(), text, name, in.me).Scan(&name)
@@ -123,27 +122,23 @@ func (in *instance) resume(ctx context.Context, name, meeting string, uploaded f
 	result, err := in.client.Meetings.Resume(ctx, meeting, minutes.FromFile(in.path(name)), &minutes.ProcessOptions{
 		Format: minutes.FormatMarkdown, OnStatus: func(*minutes.Meeting) { uploaded() },
 	})
-	if ctx.Err() != nil { // another instance continues
-		in.finish(ctx, name, "queued", 0, "")
-		return
-	}
 	if err == nil {
 		in.finish(ctx, name, "done", 0, result.Minutes.Content)
 		return
 	}
-	state, after := "queued", time.Duration(0)
-	failed, _ := errors.AsType[*minutes.MeetingFailedError](err)
+	state := "queued"
 	asked, _ := minutes.RetryAfter(err)
+	after := max(asked, time.Minute)
+	failed, _ := errors.AsType[*minutes.MeetingFailedError](err)
 	switch {
+	case ctx.Err() != nil:
+		after = 0 // another instance continues
 	case errors.Is(err, minutes.ErrNotFound): // a person has deleted the meeting, or the next case
 		_ = in.create(ctx, name) // if this fails, the next attempt comes here again
-		after = time.Minute
 	case failed != nil && (failed.Status == minutes.StatusTranscribeBlocked || in.stopped(ctx)): // for lack of quota
 		_ = in.client.Meetings.Delete(ctx, meeting) // if this fails, the next attempt comes here again
 		after = time.Hour
-	case minutes.Retryable(err), minutes.KeyRejected(err):
-		after = max(asked, time.Minute)
-	default:
+	case !minutes.Retryable(err) && !minutes.KeyRejected(err):
 		state = "failed" // until somebody uploads the recording again
 	}
 	in.finish(ctx, name, state, after, err.Error())

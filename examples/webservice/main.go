@@ -62,9 +62,7 @@ func serve(ctx context.Context, stop func()) error {
 	return server.Shutdown(grace) // requests in progress may finish
 }
 
-// share gives each instance its part of nine tenths of the service's limit, because the service limits the organisation
-// and not the instance. Below the limit, a call that a user waits for takes some 0.3 s, because the Client sends it before
-// its polls. At the limit it may take seconds, because 429s make the Client pause all its API requests.
+// share gives each instance its part of nine tenths of the service's limit, which all instances have in common.
 func share(limit float64, instances int) (perSecond float64, burst int) {
 	perSecond = 0.9 * limit / float64(instances)
 	return perSecond, max(1, int(perSecond))
