@@ -123,7 +123,7 @@ func (s *settings) flags() *flag.FlagSet {
 		"write the variables to this `file` when ready, and remove it at exit")
 	s.minPollInterval = minutestest.MinPollInterval
 	set.Func("min-poll-interval",
-		"let clients poll a meeting after this `duration`, such as 100ms (default "+minutestest.MinPollInterval.String()+")",
+		fmt.Sprintf("let clients poll a meeting after this `duration`, such as 100ms (default %s)", s.minPollInterval),
 		s.readMinPollInterval)
 	set.Func("without-audit",
 		"report no violations of these `kinds`, such as poll,repeat; all means none at all", s.readKinds)

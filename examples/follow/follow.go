@@ -17,9 +17,9 @@ import (
 // program may be stopped, plus the longest time from the creation of a meeting to its minutes.
 const since = 30 * 24 * time.Hour
 
-// follow writes minutes into dir until ctx is done. It calls written after each file. The files are the table of meetings
-// that were handled, so a restart loses nothing and writes nothing twice. An error that may be temporary, such as a 403
-// while the key lacks a scope, makes no file: Follow tries again, and so does the next run.
+// follow writes minutes into dir until ctx is done. It calls written after each file. The files are the table of the
+// meetings that were handled, so a restart loses nothing and writes nothing twice. An error that may be temporary, such
+// as a 403 while the key lacks a scope, makes no file: Follow tries again, and so does the next run.
 func follow(ctx context.Context, client *minutes.Client, dir string, written func(file string)) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -24,7 +24,9 @@ func offline(ctx context.Context, dir string, stdout io.Writer) (err error) {
 	server := minutestest.New()
 	defer server.Close()
 	for _, title := range titles {
-		server.AddMeetings("org_acme", minutestest.WorldMeeting{Title: title, CreatorID: "emp_ada", Visibility: minutes.VisibilityOrganisation, Status: minutes.StatusMinutesReady})
+		server.AddMeetings("org_acme", minutestest.WorldMeeting{
+			Title: title, CreatorID: "emp_ada", Visibility: minutes.VisibilityOrganisation,
+		})
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

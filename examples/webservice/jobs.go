@@ -17,8 +17,8 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-// A job is queued, done or failed. While an instance works on it, owner is that instance, and due is the end of its lease;
-// otherwise due is the earliest time of the next attempt. So in both cases any instance may take a queued job at due.
+// A job is queued, done or failed. While an instance works on it, owner is that instance, and due is the end of its
+// lease; otherwise due is the earliest time of the next attempt. So any instance may take a queued job at due.
 const schema = `CREATE TABLE IF NOT EXISTS jobs (
 	name TEXT PRIMARY KEY, -- also the external id of the meeting
 	meeting TEXT NOT NULL, -- its id
@@ -47,7 +47,7 @@ func (in *instance) path(name string) string {
 	return filepath.Join(in.dir, "of-"+url.PathEscape(name))
 }
 
-// take takes a lease on a due job, or returns sql.ErrNoRows. It is one statement, so no two instances take the same job.
+// take takes a lease on a due job, or returns sql.ErrNoRows. It is one statement, so no two instances take the same.
 func (in *instance) take(ctx context.Context) (name, meeting string, err error) {
 	now := time.Now()
 	err = in.db.QueryRowContext(ctx, `UPDATE jobs SET owner = ?, due = ? WHERE name =
@@ -66,8 +66,8 @@ func (in *instance) renew(ctx context.Context) {
 	}
 }
 
-// finish stores what an attempt came to, even if ctx is done, and gives up the lease. The recording of a job that is done
-// is removed. If another instance has taken over, nothing changes.
+// finish stores what an attempt came to, even if ctx is done, and gives up the lease. It removes the recording of a job
+// that is done. If another instance has taken over, nothing changes.
 func (in *instance) finish(ctx context.Context, name, state string, after time.Duration, text string) {
 	err := in.db.QueryRowContext(context.WithoutCancel(ctx), `UPDATE jobs SET owner = '', state = ?, due = ?, text = ?
 		WHERE name = ? AND owner = ? RETURNING name`, state, time.Now().Add(after).UnixMilli(), text, name, in.me).Scan(&name)
@@ -77,8 +77,8 @@ func (in *instance) finish(ctx context.Context, name, state string, after time.D
 	slog.Info("attempt ended", "job", name, "state", state, "error", err)
 }
 
-// run works until ctx is done, and then gives up its leases, so that other instances continue at once. It takes a job when
-// the upload of another has ended, so it never holds one that another instance could upload.
+// run works until ctx is done, and then gives up its leases, so that other instances continue at once. It takes a job
+// when the upload of another has ended, so it never holds one that another instance could upload.
 func (in *instance) run(ctx context.Context) {
 	go in.renew(ctx)
 	uploads := make(chan struct{}, 4)
@@ -105,8 +105,7 @@ func (in *instance) run(ctx context.Context) {
 	}
 }
 
-// stopped reports whether every upload would end in a failed meeting, because the quota is used up or the key is rejected.
-// It costs a request for each job, but a failed meeting costs an upload. Any other error says nothing about that.
+// stopped reports whether every upload would fail, because the quota is used up or the key is rejected.
 func (in *instance) stopped(ctx context.Context) bool {
 	usage, err := in.client.Usage.Get(ctx)
 	stopped := minutes.KeyRejected(err) || err == nil && (usage.CreditsRemaining <= 0 || usage.TranscribeSecondsRemaining <= 0)

@@ -1,5 +1,5 @@
-// Command webservice turns recordings that reach it over HTTP into minutes. Several instances can share the work through
-// one database, and each of them may be killed at any time. See README.md.
+// Command webservice turns recordings that reach it over HTTP into minutes. Several instances can share the work
+// through one database, and each of them may be killed at any time. See README.md.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 
 var (
 	addr      = flag.String("addr", "127.0.0.1:8090", "serve on this address")
-	dir       = flag.String("dir", "webservice-data", "directory of the database and the recordings, shared by all instances")
+	dir       = flag.String("dir", "webservice-data", "directory of the database and the recordings, for all instances")
 	lease     = flag.Duration("lease", time.Minute, "take over the jobs of an instance that was silent for so long")
 	limit     = flag.Float64("limit", 100, "requests per second that the service accepts from your organisation")
 	instances = flag.Int("instances", 2, "number of instances that share the limit")
@@ -104,7 +104,7 @@ func (in *instance) add(ctx context.Context, name string, body io.Reader) error 
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, io.LimitReader(body, minutes.MaxRecordingSize+1)) // Resume rejects a recording that is too large
+	_, err = io.Copy(f, io.LimitReader(body, minutes.MaxRecordingSize+1)) // Resume rejects a longer one
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), in.path(name))
 	}
@@ -130,7 +130,8 @@ func (in *instance) create(ctx context.Context, name string) error {
 func (in *instance) show(w http.ResponseWriter, r *http.Request, err error) {
 	var text []byte
 	if err == nil {
-		err = in.db.QueryRowContext(r.Context(), `SELECT json_object('state', state, 'text', text) FROM jobs WHERE name = ?`, r.PathValue("name")).Scan(&text)
+		err = in.db.QueryRowContext(r.Context(), `SELECT json_object('state', state, 'text', text) FROM jobs
+			WHERE name = ?`, r.PathValue("name")).Scan(&text)
 	}
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

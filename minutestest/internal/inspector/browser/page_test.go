@@ -54,7 +54,9 @@ func troubled(t *testing.T) (srv *minutestest.Server, held string) {
 // inside is JavaScript for "every visible element of a selector is inside the window, and shows its
 // whole text".
 func inside(selector string) string {
-	return fmt.Sprintf(`[...document.querySelectorAll(%s)].filter(e => e.checkVisibility() && (e.textContent || !e.matches("span"))).every(e => {
+	return fmt.Sprintf(`[...document.querySelectorAll(%s)].filter(
+		e => e.checkVisibility() && (e.textContent || !e.matches("span")),
+	).every(e => {
 		const box = e.getBoundingClientRect();
 		return box.left >= 0 && box.right <= innerWidth && box.width > 0 && e.scrollWidth <= e.clientWidth + 1;
 	})`, quote(selector))
