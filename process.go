@@ -225,18 +225,14 @@ func (s *MeetingsService) ProcessAll(
 		// itself takes one of the Client's slots, too.
 		starting := make(chan struct{}, cap(s.core.uploadSlots))
 		inputs := func(ctx context.Context, yield func(Job) bool) error {
-			next := slot{tokens: starting} // its token passes to the job
-			if next.acquire(ctx) != nil {
-				return nil
-			}
-			jobs(func(job Job) bool {
-				if !yield(job) {
-					return false
-				}
-				next = slot{tokens: starting}
+			mayStart := func() bool { // its token passes to the job
+				next := slot{tokens: starting}
 				return next.acquire(ctx) == nil
-			})
-			return nil
+			}
+			if mayStart() {
+				jobs(func(job Job) bool { return yield(job) && mayStart() })
+			}
+			return nil // when ctx is done, the loop reports it
 		}
 		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, job Job) {
 			p := processing{

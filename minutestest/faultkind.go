@@ -263,10 +263,10 @@ func rateLimit(x *exchange, f Fault) {
 func checkAPICode(f Fault) error {
 	switch code := minutes.ErrorCode(f.form.Code); {
 	case code == minutes.ErrRateLimited:
-		return fmt.Errorf("code: the API's 429 has no code, so there is no %q; use %s", code, kindRateLimit)
+		return fmt.Errorf("code: the API's 429 has no code, so there is no %q; use %s", string(code), kindRateLimit)
 	case engine.StatusOf(code) == 0:
 		return fmt.Errorf("code: the API has no code %q; for any other response there is the kind %q",
-			code, kindRespond)
+			string(code), kindRespond)
 	}
 	return nil
 }

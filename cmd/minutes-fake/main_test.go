@@ -390,7 +390,8 @@ func TestSeed_RepeatsIDs(t *testing.T) {
 	p.control("POST /reset")
 	assert.Equal(t, first, ids(p))
 	assert.NotEqual(t, first, ids(other))
-	assert.NotEqual(t, ids(launch(t, "-log", "none")), ids(launch(t, "-log", "none")), "without a seed")
+	unseeded := ids(launch(t, "-log", "none"))
+	assert.NotEqual(t, unseeded, ids(launch(t, "-log", "none")), "without a seed")
 }
 
 func TestEdgeLimit_RejectsWithoutEnvelope(t *testing.T) {

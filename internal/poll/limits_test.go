@@ -134,7 +134,9 @@ func imports(n int, takes, ideal time.Duration) func(context.Context, *user) {
 		for range n {
 			slots <- struct{}{}
 			all.Go(func() {
-				uploaded := u.call(ctx, time.Hour) && u.call(ctx, time.Hour) && sleep(ctx, 2*time.Second) == nil
+				created := u.call(ctx, time.Hour)
+				gotURL := created && u.call(ctx, time.Hour)
+				uploaded := gotURL && sleep(ctx, 2*time.Second) == nil
 				<-slots
 				if !uploaded {
 					return

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync/atomic"
 )
@@ -67,7 +68,7 @@ func (c *Client) apiKey(ctx context.Context) (string, error) {
 	switch {
 	case err == nil:
 		return key, nil
-	case context.Cause(ctx) == c.timedOut:
+	case errors.Is(context.Cause(ctx), c.timedOut):
 		err = c.timedOut
 	}
 	return "", &KeyError{c.Mask.withoutSecrets(err)}

@@ -42,7 +42,7 @@ func (l *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	case err == nil, statusSuffices && !callerLeft:
 		a.Response = &k.response
 		return resp, nil
-	case context.Cause(ctx) == l.timedOut:
+	case errors.Is(context.Cause(ctx), l.timedOut):
 		err = l.timedOut
 	}
 	return nil, err
