@@ -32,7 +32,7 @@ type Request struct {
 }
 
 // Response holds what the service sent, for fields and headers that this package does not know.
-// [Client.Do] returns it, and [ContextWithResponse] captures that of any other call.
+// [Client.Do] returns it, and [ContextWithResponse] captures that of most other calls.
 type Response struct {
 	StatusCode int
 	Header     http.Header // without cookies, the API key and the query of a Location
@@ -67,8 +67,11 @@ type headerKey struct{}
 
 // ContextWithHeader returns a context that adds the headers h to the API requests of every call
 // made with it, for example a trace id or the header that a gateway wants. A header of h replaces
-// one that the Client or an outer context sets, except Authorization. Uploads and the requests that
-// waits share do not get it.
+// one that the Client or an outer context sets, except Authorization. Uploads, and the polls and
+// list pages that many waits share, do not get these headers. To add a header to every request,
+// wrap a transport: see [docs/observability.md].
+//
+// [docs/observability.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/observability.md#a-gateways-own-header
 func ContextWithHeader(ctx context.Context, h http.Header) context.Context {
 	merged := http.Header{}
 	outer, _ := ctx.Value(headerKey{}).(http.Header)
@@ -81,10 +84,11 @@ func ContextWithHeader(ctx context.Context, h http.Header) context.Context {
 
 // Do makes a request to an endpoint that this package does not cover, with the same authentication,
 // rate limit and errors as every other call. If out is not nil, Do decodes the response into out,
-// which must be a pointer. An empty 2xx leaves out unchanged. To read fields that a type of this
-// package lacks, embed the type in the struct of out (see the example), or use
-// [ContextWithResponse] with the method that returns that type, which also keeps the checks of the
-// method.
+// which must be a pointer. An empty 2xx leaves out unchanged.
+//
+// To read fields that one of our types lacks, let out point to a struct that embeds the type (see
+// the example). Or call the normal method with [ContextWithResponse], and decode Response.Body;
+// that keeps the checks of the method.
 //
 // A GET, or a request with Request.Idempotent, is retried after every failure that [WithMaxRetries]
 // lists. Any other request is retried only after a 429, or if there was no connection, because

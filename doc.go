@@ -15,45 +15,46 @@
 // The ExternalID makes the call idempotent, so you can run it again after a crash. If you stored
 // the meeting's id instead, call [MeetingsService.Resume]. [MeetingsService.ProcessAll] processes
 // many recordings concurrently. To wait for meetings whose recordings someone else uploads, use
-// [MeetingsService.Wait] or [MeetingsService.WaitAll]; [MeetingsService.Follow] finds new meetings
-// by itself, because the service has no webhook.
+// [MeetingsService.Wait] or [MeetingsService.WaitAll]. The service has no webhook;
+// [MeetingsService.Follow] finds new meetings instead.
 //
 // Package [github.com/meeting-minutes/minutes-go/minutestest] is an in-memory fake of the service,
-// for tests in which an hour's wait takes milliseconds.
+// for tests in which, with [testing/synctest], an hour's wait takes milliseconds.
 //
 // # Waiting
 //
-// The service sends no events, so the Client polls: a poll is a GET of one meeting, not of a list
-// page. All waits of a Client together poll a meeting at most once in thirty seconds, because the
-// service asks for that interval. Only the first poll after this Client uploaded, or requested an
-// upload URL, may be earlier. A wait has no overall timeout, so set a deadline on ctx.
+// The service sends no events, so the Client polls. For many meetings it reads list pages. A single
+// meeting it polls (one GET) at most once in thirty seconds for all its waits together, because the
+// service asks for that interval. There is one exception: the first poll after an upload by this
+// Client, or after its request for an upload URL, may come less than thirty seconds after the
+// previous one. A wait has no overall timeout, so set a deadline on ctx.
 //
 // # Errors
 //
 //   - [*Error]: an API call failed; compare its code, as in errors.Is(err, minutes.ErrNotFound).
 //   - [*StorageError]: storage did not accept the recording.
 //   - [*MeetingFailedError]: the meeting reached one of the four failure statuses, which are final.
-//   - [*WaitError]: a wait ended before the meeting reached the status that you wanted.
-//   - [*ParamError]: a parameter or a recording cannot be used, so the Client did not send it.
+//   - [*WaitError]: a wait, or the fetch after it, ended without a result.
+//   - [*ParamError]: the Client cannot use a parameter or a recording, and did not send it.
 //
 // [Retryable] reports whether the same call may succeed later, [RetryAfter] says when, and
 // [KeyRejected] reports whether other calls will fail as well. Every call can also return the
-// following errors, so the methods do not list them:
+// following errors, which most methods therefore do not list:
 //
 //   - [ErrRateLimited], [ErrInternal], [ErrInsufficientScope], and the codes for which
 //     [KeyRejected] is true.
-//   - An *Error with an empty Code, if there was no response, or one that the API reference does
-//     not describe. In the first case it wraps the network's or the context's error.
+//   - An *Error with an empty Code: there was no response (then it wraps the network's or the
+//     context's error), or the response has no code of the service, such as a proxy's page.
 //   - A *ParamError for an unusable id, or a required parameter that is nil.
 //
 // No error, attempt, log or printed value contains the API key or a presigned URL's query.
 //
 // # Operations and scopes
 //
-// Section numbers refer to [the API reference in our words], which follows version 1.1.0 of the
-// service's own; its [section 4] lists all operations and scopes. The word "assumed" marks what the
-// reference does not specify, so the real service may differ; [WithRoute] overrides an assumed
-// route.
+// Section numbers refer to [docs/api.md], our own description of the service's API reference
+// (version 1.1.0). Its [section 4] lists all operations and scopes. "Assumed" marks what the
+// service's reference does not specify, so the real service may differ; [WithRoute] overrides an
+// assumed route.
 //
 // # Further reading
 //
@@ -66,7 +67,7 @@
 //   - [Troubleshooting]: symptom, cause, and what to do.
 //   - [Examples]: small programs that run unchanged, without an account.
 //
-// [the API reference in our words]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md
+// [docs/api.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md
 // [section 4]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#4-operations
 // [Uploads]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/uploads.md
 // [Waiting]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/polling.md

@@ -39,7 +39,7 @@ const (
 	ErrInvalidDateRange  ErrorCode = "INVALID_DATE_RANGE"  // 400: DateFrom is after DateTo
 	ErrInvalidTime       ErrorCode = "INVALID_TIME"        // 400: not a time of day as HH:MM
 	ErrInvalidExternalID ErrorCode = "INVALID_EXTERNAL_ID" // 400: empty or too long
-	// 400: Details["invalid"] lists the ids that are not members with an account.
+	// 400: Details["invalid"] lists the ids that are not active or invited members.
 	ErrInvalidSharedWith ErrorCode = "INVALID_SHARED_WITH"
 
 	// 401: the key is missing, malformed, unknown, expired or revoked.
@@ -64,12 +64,13 @@ const (
 	// private meeting.
 	ErrNotFound ErrorCode = "NOT_FOUND"
 
-	ErrEmailTaken          ErrorCode = "EMAIL_TAKEN"           // 409: by the member that Details name
+	ErrEmailTaken          ErrorCode = "EMAIL_TAKEN"           // 409: another member has it; see Details
 	ErrMemberLimitExceeded ErrorCode = "MEMBER_LIMIT_EXCEEDED" // 409: the organisation is full
-	ErrExternalIDTaken     ErrorCode = "EXTERNAL_ID_TAKEN"     // 409: by another meeting
 	ErrMinutesNotReady     ErrorCode = "MINUTES_NOT_READY"     // 409: they do not exist yet
 	ErrTranscriptNotReady  ErrorCode = "TRANSCRIPT_NOT_READY"  // 409: it does not exist yet
 	ErrParticipantsLocked  ErrorCode = "PARTICIPANTS_LOCKED"   // 409: the meeting has audio
+	// 409: a meeting that the key cannot see has it (assumed).
+	ErrExternalIDTaken ErrorCode = "EXTERNAL_ID_TAKEN"
 
 	// 500: a fault on the service's side.
 	ErrInternal ErrorCode = "INTERNAL_ERROR"
@@ -100,9 +101,10 @@ const ErrRateLimited ErrorCode = "RATE_LIMITED"
 // code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound), and not its Message, which is
 // for people.
 //
-// The fields describe the last response, whichever attempt received it. There is one exception: a
-// 4xx says that nothing was done, so it is dropped if a later attempt may have been carried out.
-// StatusCode is then 0.
+// The fields describe the response to the last attempt, or, if that got none, to an earlier one.
+// There is one exception: if the earlier response was a 4xx, and the service may have carried out a
+// later attempt, the fields of the response are empty and StatusCode is 0, because the 4xx would
+// wrongly say that nothing was done.
 type Error struct {
 	// StatusCode is that of the last response, or 0 if there was none. It is also 0 if
 	// FindByExternalID found no meeting.
@@ -128,8 +130,7 @@ type Error struct {
 	foreign2xx bool // the response is a 2xx with a page that another server sent
 }
 
-// Error returns one line for logs, with the fields except Operation and Details and without
-// secrets.
+// Error returns one line for logs: all fields except Operation and Details. It contains no secret.
 func (e *Error) Error() string { return e.text(e.Method+" "+e.Path, "request id") }
 
 // text describes the failure of a request. idName says whose RequestID it is.
@@ -210,9 +211,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // GoString keeps secrets in Err, such as a transport's request, out of %#v.
 func (e *Error) GoString() string { return "&minutes.Error{" + e.Error() + "}" }
 
-// ParamError reports, before any request, a parameter that the Client cannot send, such as a nil
-// pointer, an empty id or a recording that is too large. The service validates all other values, so
-// an overlong title results in an *Error with ErrInvalidRequest.
+// ParamError reports a parameter or a recording that cannot be used, so the Client did not send it:
+// for example a nil pointer, an empty id or a recording that is too large. The service validates
+// all other values, so an overlong title results in an *Error with ErrInvalidRequest.
 type ParamError struct {
 	Param  string // the name of the parameter in the Go signature, or of the field
 	Reason string // describes the problem without the value
@@ -379,14 +380,23 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //     proxy;
 //   - a *StorageError that may not recur, such as a 503 or an expired upload URL;
 //   - minutes or a transcript that are not ready ([section 3]);
-//   - a file that changed during its upload, because the next upload takes the whole file;
+//   - a file that changed during its upload, because the next upload starts again with the file as
+//     it is then;
 //   - [ErrNoAudio], because the recording may still arrive, or be uploaded by Resume;
 //   - the context's deadline, because the next call may have a later one.
 //
-// Retryable returns false for everything else, such as a meeting that failed, an unusable
-// recording, a rejected key, or a 2xx that does not match the API reference, because the service
-// has carried out the request; and also for a canceled context and a TLS failure. The API reference
-// documents only the 429, the 500 and the codes for what is not ready; everything else is assumed.
+// Retryable returns false for everything else, such as:
+//
+//   - a meeting that failed;
+//   - an unusable recording;
+//   - a rejected key;
+//   - a 2xx from the service that does not match the API reference (the request was carried out);
+//   - a canceled context;
+//   - a TLS failure, or a proxy that rejected the connection with a 4xx, although there was no
+//     response.
+//
+// The API reference documents only the 429, the 500 and the codes for what is not ready; everything
+// else is assumed.
 //
 // A call without a response may have taken effect, so repeating it may do the same thing twice.
 // Reads, Resume and, with an ExternalID, Create and Process are safe to repeat.

@@ -19,25 +19,27 @@ type FollowOptions struct {
 	// For a program that restarts, set Skip, and set Since so far back that it covers its longest
 	// outage plus the longest time from the creation of a meeting to its minutes: a meeting that is
 	// created a week before its recording is uploaded is still yielded if Since is a month ago. At
-	// the start, Follow reads the list back to Since, which costs a request for fifty meetings, and
-	// calls Skip for each.
+	// the start, Follow reads the list back to Since, with one request per fifty meetings, and
+	// calls Skip for each meeting.
 	Since time.Time
 	// Skip reports whether Follow leaves out a meeting, for example because an earlier run, or
-	// another process, has handled it. Follow calls Skip on the goroutine of the loop when it finds
-	// a meeting, and once more when the meeting reaches Until or fails, before any fetch, maybe
-	// hours later. If Skip ever returns true, this run of Follow never yields the meeting. So
-	// return true only for meetings that are handled, and not for those that another process has
-	// merely claimed. If Skip is nil, Follow leaves out none.
+	// another process, has handled it. Follow calls Skip on the goroutine of the loop: when it
+	// finds a meeting, again each time before it would yield it, which is before any fetch and
+	// maybe hours later, and before it tries again after an error. Once Skip has returned true,
+	// this run of Follow never yields the meeting again. So return true only for meetings that are
+	// handled, and not for those that another process has merely claimed. If Skip is nil, Follow
+	// leaves out none.
 	Skip func(*Meeting) bool
 	// Until is the status at which Follow yields a meeting (default StatusMinutesReady). With an
 	// earlier status, Follow fetches no minutes.
 	Until Status
 	// Format is the format of the minutes. If it is empty, the service chooses HTML.
 	Format Format
-	// Transcript makes Follow fetch the transcript as well.
+	// Transcript makes Follow fetch the transcript as well, after the minutes.
 	Transcript bool
 	// AudioTimeout limits how long a meeting may stay without audio after its creation. After that
-	// time, Follow yields the meeting with ErrNoAudio. 0 means no limit.
+	// time, Follow yields the meeting with ErrNoAudio, and then goes on with it, as after every
+	// error that is not final. 0 means no limit.
 	AudioTimeout time.Duration
 	// OnStatus is called with the first status of each meeting that Skip lets through, and with
 	// each change, on the goroutine of the loop.
@@ -51,20 +53,21 @@ func (o *FollowOptions) waitOptions() *WaitOptions {
 	}
 }
 
-// Follow yields a [Result] for each meeting that the key can see and that was created at or after
-// Since, when it reaches Until or fails: at least once, in no particular order. It needs the scopes
-// meetings:read and minutes:read. Follow runs until ctx is done, you leave the loop, or the service
-// rejects the key or the request for the list. It assumes that the list is ordered by creation,
-// because [section 4.2] only says "newest first".
+// Follow yields a [Result] when a meeting reaches Until or fails. It covers each meeting that the
+// key can see and that was created at or after Since, and yields each at least once, in no
+// particular order. It needs the scopes meetings:read and minutes:read. Follow runs until ctx is
+// done, you leave the loop, or the service rejects the key or the request for the list. It assumes
+// that the list is ordered by creation, because [section 4.2] only says "newest first".
 //
 //   - Follow stores nothing, so the next run, and every other process that follows, yields the same
 //     meetings again. Store the ids of those that you have handled, and let Skip look them up.
 //   - Follow finds a new meeting within half a minute, or later if more requests are due than fit
 //     into that time ([docs/polling.md]). It polls a meeting without audio ever less often: at
 //     intervals of a thirtieth of its age, so daily after thirty days.
-//   - While the body of the loop runs, Follow goes on polling, but it fetches only a few minutes in
-//     advance.
-//   - If the list cannot be read for any other reason, Follow logs a warning and tries again.
+//   - While the body of the loop runs, Follow goes on polling, but it fetches the minutes of only a
+//     few meetings ahead of the loop.
+//   - If reading the list fails, but the service did not reject the key or the request, Follow logs
+//     a warning and tries again.
 //
 // Follow leaves out a meeting that is deleted before its minutes are ready. Each Result has
 // MeetingID and Meeting, and Minutes if they were fetched. Result.Err concerns one meeting, so it

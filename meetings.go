@@ -151,7 +151,9 @@ func (p *MeetingPage) missing(r received) string { return missingList("meetings"
 type Minutes struct {
 	Format     Format `json:"format"`      // format of Content
 	TemplateID string `json:"template_id"` // the template that shaped the minutes
-	Content    string `json:"content"`     // the text
+	// Content is the text. HTML may contain titles and what people said, so sanitise it before you
+	// embed it.
+	Content string `json:"content"`
 }
 
 func (m *Minutes) missing(r received) string {
@@ -273,8 +275,9 @@ func (u *PresignedURL) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MeetingCreateParams describes a meeting for Create and Process. Title and Date are required. An
-// empty field, other than Title, is not sent, so the service chooses its default.
+// MeetingCreateParams describes a meeting for Create and Process. Title and Date are required;
+// without them the service returns an error. Other empty fields are not sent, and the service
+// chooses a default.
 type MeetingCreateParams struct {
 	Title string `json:"title"`          // 1 to 300 characters
 	Date  string `json:"date,omitempty"` // YYYY-MM-DD; see DateOf
@@ -307,7 +310,7 @@ type MeetingListParams struct {
 	Limit int `url:"limit,omitempty"`
 	// Cursor is MeetingPage.NextCursor of the previous page.
 	Cursor string `url:"cursor,omitempty"`
-	// ExternalID selects one meeting. It excludes Cursor, DateFrom and DateTo.
+	// ExternalID selects one meeting. It cannot be combined with Cursor, DateFrom or DateTo.
 	ExternalID string `url:"external_id,omitempty"`
 	DateFrom   string `url:"date_from,omitempty"` // YYYY-MM-DD, inclusive
 	DateTo     string `url:"date_to,omitempty"`   // YYYY-MM-DD, inclusive
@@ -316,7 +319,8 @@ type MeetingListParams struct {
 // Create creates a meeting, and needs the scope meetings:write. If a meeting with the same
 // ExternalID exists, Create returns that meeting unchanged, and created is false. So created is
 // also false if the first attempt created the meeting, but its response was lost and a retry found
-// the meeting.
+// the meeting. Without an ExternalID, Create is retried only after a 429 or if there was no
+// connection.
 //
 // Errors:
 //   - [ErrInvalidRequest]: Details["fields"] lists the invalid fields.
@@ -435,8 +439,9 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 // Update changes title, date, start time or project in any status of the meeting, and needs the
 // scope meetings:write. If params is nil, Update changes nothing.
 //
-// A change of title, date or project can cost a credit once the minutes are ready ([section 8]). A
-// retry could cost another one, so the Client does not retry an Update that may have taken effect.
+// Once the service has indexed the minutes for search, a change of title, date or project costs a
+// credit ([section 8]), because it indexes them again. A retry could cost another one, so the
+// Client does not retry an Update that may have taken effect.
 //
 // Errors: [ErrInvalidRequest], [ErrBadRequest], [ErrInvalidDate], [ErrInvalidTime], [ErrForbidden],
 // [ErrNotFound] (no such meeting; assumed: also no such project).

@@ -70,11 +70,11 @@ type Attempt struct {
 	Sent       int64         // number of bytes of the recording that were sent; 0 for API calls
 	Duration   time.Duration // of this attempt, including the response
 
-	// WillRetry reports that the Client plans another attempt, after about RetryIn. For an upload,
-	// the Client may poll the meeting first, and find that the audio has arrived.
+	// WillRetry reports that the Client plans another attempt, within RetryIn. For an upload, the
+	// Client may poll the meeting first, and find that the audio has arrived.
 	WillRetry bool
-	// RetryIn is the longest wait before the next attempt, as long as no other request is ahead of
-	// it. It is 0 without a retry.
+	// RetryIn is the maximum wait before the next attempt, not counting the wait for other requests
+	// that are ahead of it. It is 0 without a retry.
 	RetryIn time.Duration
 	// Pause is for how long all API requests pause, if this attempt got a 429 that started or
 	// extended the pause. Otherwise it is 0.

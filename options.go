@@ -100,10 +100,10 @@ func WithAPIKeyFunc(get func(context.Context) (string, error)) Option {
 	})
 }
 
-// WithInsecureHTTP permits http for every host, and not only for loopback, and also for the upload
-// URLs of a service whose base URL has http. Use it only in a network that you trust, for example
-// for a fake in another container: everyone on the way can read the API key, the recordings and the
-// minutes, and change them.
+// WithInsecureHTTP permits http for every host, not just loopback. If the base URL has http, upload
+// URLs may have http, too. Use it only in a network that you trust, for example for a fake in
+// another container: everyone on the way can read the API key, the recordings and the minutes, and
+// change them.
 func WithInsecureHTTP() Option {
 	return option("WithInsecureHTTP", true, "", func(s *settings) { s.insecureHTTP = true })
 }
@@ -114,9 +114,9 @@ func WithInsecureHTTP() Option {
 //   - hc.Timeout limits one attempt at an API call, but not uploads. If it is 0, an attempt may
 //     take 30 seconds.
 //   - If hc.Transport is an [http.Transport], for example with your own proxy or certificate
-//     authority, the Client uses clones of it: with HTTP/2 pings for API calls, because without
-//     them it would go on using a dead connection, and with HTTP/1.1 for uploads, because they are
-//     slow over HTTP/2.
+//     authority, the Client uses two clones of it. The one for API calls sends HTTP/2 pings, to
+//     notice a dead connection. The one for uploads uses HTTP/1.1, because uploads are slow over
+//     HTTP/2.
 //   - The Client uses any other transport as it is. If yours wraps an [http.Transport], set its
 //     HTTP2.SendPingTimeout, and its ExpectContinueTimeout so that rejected uploads show a reason.
 //   - If the transport adds a header such as Authorization, or records URLs, give uploads another
@@ -182,16 +182,17 @@ func WithUserAgent(product string) Option {
 // and 0 switches retries off. Before each retry, the Client waits (exponential backoff with
 // jitter): for a quarter to half a second before the first one, and twice as long before each
 // further one, up to 30 seconds. So, by default, a call outlasts an outage of 15 seconds. In
-// Process, Resume and Upload, the requests before the upload go on for at least a minute, like the
-// upload itself.
+// Process, Resume and Upload, the requests before the upload are retried for at least a minute,
+// like the upload itself, even if that takes more than n retries, unless n is 0.
 //
 // The Client retries an API call only if the retry is safe:
 //
 //   - After a 429: every request. Before the retry, the Client pauses all API requests.
 //   - If there was no connection: every request, except after a TLS failure or a proxy's 4xx to a
 //     CONNECT.
-//   - After a lost connection, a timeout, or a 500, 502, 503 or 504: GET, PUT, DELETE, the request
-//     for an upload URL, and Create with an ExternalID.
+//   - After a lost connection, a timeout, or a 500, 502, 503 or 504: GET, PUT and DELETE (in
+//     [Client.Do], PUT and DELETE only if Request.Idempotent is set), the request for an upload
+//     URL, and Create with an ExternalID.
 //
 // The Client obeys the header Retry-After. But if it asks for more than a minute, or if a retry
 // could come after the context's deadline, the call returns its error at once. The function
@@ -246,8 +247,8 @@ const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 
 // WithRoute overrides an assumed route, for a service that has the operation at another address.
 // path follows the base URL and begins with a slash; for OpMeetingsTranscript, it contains
-// {meeting_id} once. A new method does not change the retries, so a Replace that you move to POST
-// is retried like a PUT.
+// {meeting_id} once. A new method does not change the retries: for example,
+// [VocabularyService.Replace] is still retried like a PUT if you change its method to POST.
 func WithRoute(op Operation, method, path string) Option {
 	return Option{func(s *settings) error {
 		row := s.routes.Of(string(op))

@@ -17,7 +17,8 @@ type ProcessOptions struct {
 	Until Status
 	// Format is the format of the minutes. If it is empty, the service chooses HTML.
 	Format Format
-	// Transcript makes the call fetch the transcript as well.
+	// Transcript makes the call fetch the transcript as well, after the minutes. Without minutes,
+	// it is not fetched: after StatusMinutesFailed, call MeetingsService.Transcript.
 	Transcript bool
 	// OnStatus works like WaitOptions.OnStatus: it runs on the caller's goroutine, and ProcessAll
 	// calls it between two runs of the loop's body.
@@ -65,12 +66,14 @@ type Result struct {
 //   - If someone deleted the meeting of an earlier run, Process creates another, whereas
 //     [MeetingsService.Resume] never does.
 //   - Process waits for an upload slot (see [WithUploadConcurrency]) and opens the recording before
-//     it creates the meeting, so an unusable recording costs no request.
+//     it creates the meeting, so an unusable recording costs no request. This holds for every run,
+//     so keep the recording until Process has succeeded, even if the meeting has its audio; Resume
+//     does not need it then.
 //
 // Errors:
 //   - *[ParamError] with a nil Result: params or source is nil, or opts are invalid. All other
 //     errors come with a Result.
-//   - Any error that source returns, and those of Create, Upload, WaitForMinutes and Transcript.
+//   - Any error that source returns, and those of Create, Upload and WaitForMinutes.
 //   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. To try again, delete
 //     the meeting and call Process again.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within ten minutes of the upload.
@@ -105,7 +108,7 @@ func (s *MeetingsService) Process(
 //
 // Errors:
 //   - *[ParamError] with a nil Result: id or opts are invalid. All other errors come with a Result.
-//   - Any error that source returns, and those of Upload, WaitForMinutes and Transcript.
+//   - Any error that source returns, and those of Upload and WaitForMinutes.
 //   - *[WaitError] with [ErrNoAudio]: the meeting has no audio and source is nil, or the service
 //     shows no audio within ten minutes of the upload.
 //
@@ -199,18 +202,20 @@ type Job struct {
 //     Progress run on other goroutines, too, but OnStatus runs on that of the loop. A panic in
 //     jobs, Source or Progress ends the program.
 //   - When ctx is done, or the service rejects the key, ProcessAll reads no further job, and each
-//     job that is running gets a Result with the error of that, as in Process. This is not a
-//     failure of the recording, so run the job again. Jobs that were not read get no Result.
+//     job that is running gets a Result, whose Err is ctx's error or the rejection of the key, as
+//     in Process. This is not a failure of the recording, so run the job again. Jobs that were not
+//     read get no Result.
 //   - When you leave the loop, ProcessAll cancels the jobs that are running.
-//   - If the body of the loop is slow, ProcessAll fetches only a few minutes in advance.
+//   - If the body of the loop is slow, ProcessAll fetches the minutes of only a few meetings ahead
+//     of it.
 //
 // Each Result has its job's Params, and MeetingID as soon as there is a meeting. Result.Err is an
 // error of Process.
 //
 // An error as the second value comes with a nil Result and ends the loop, once each job that was
-// read has had its own Result. It is a *[WaitError] if ctx is done, even after the last job, or the
-// service rejected the key (see [KeyRejected]), and a *[ParamError] if jobs is nil or opts are
-// invalid.
+// read has had its own Result. It is a *[WaitError] if ctx is done, even if that was only after all
+// jobs had ended, or if the service rejected the key (see [KeyRejected]). It is a *[ParamError] if
+// jobs is nil or opts are invalid.
 func (s *MeetingsService) ProcessAll(
 	ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions,
 ) iter.Seq2[*Result, error] {

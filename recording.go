@@ -17,9 +17,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
-// MaxRecordingSize is the largest recording that this package uploads, in bytes (1 GiB). It is this
-// package's own limit; the service rejects most recordings over 10^9 bytes, one gigabyte
-// ([section 8]).
+// MaxRecordingSize is the largest recording that this package uploads, in bytes (1 GiB). The
+// service's limit is about 10^9 bytes ([section 8]) and not exact, so do not rely on more.
 //
 // [section 8]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#8-limits-and-costs
 const MaxRecordingSize = 1 << 30
@@ -45,8 +44,8 @@ type Recording struct {
 	// Size is the length in bytes, from 1 to MaxRecordingSize.
 	Size int64
 	// ContentType is a MIME type, such as "audio/mpeg". If it is empty, or neither audio/* nor
-	// video/*, as application/octet-stream, the Client finds the type from the content, and uses
-	// ContentType only if the content does not tell.
+	// video/* (for example application/octet-stream), the Client finds the type from the content,
+	// and uses ContentType only if the content does not tell.
 	ContentType string
 }
 
@@ -159,8 +158,9 @@ func checkNotURL(path string) error {
 }
 
 // FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client
-// does not close ra, and finds the type from the content if contentType is empty or says nothing,
-// as in [Recording]. If ra is a file, size must be the file's size, also as in Recording.
+// does not close ra, and finds the type from the content if contentType is empty, or is neither
+// audio/* nor video/* (see [Recording]). If ra is a file, size must be the file's size, also as in
+// Recording.
 //
 // Errors of the Source: a *[ParamError] if a parameter is invalid, with [ErrRecordingEmpty] or
 // [ErrRecordingTooLarge] for the size.
@@ -189,7 +189,7 @@ func withoutClose(ra io.ReaderAt) io.ReaderAt {
 // FromReader returns a Source that copies r to a temporary file, because an upload needs the length
 // first and may be retried. The file is in [os.TempDir], and is gone when the upload ends. The
 // Source works only once, because then r has been read. The Client finds the type from the content
-// if contentType is empty or says nothing, as in [Recording].
+// if contentType is empty, or is neither audio/* nor video/* (see [Recording]).
 //
 // Errors of the Source: the error of reading r, of writing the file, or of the context; an error if
 // a read takes longer than a minute, or if the Source was opened before; or a *[ParamError] for an

@@ -18,8 +18,9 @@ import (
 type UploadOptions struct {
 	// Progress is called with the number of bytes passed to the network, and with the size of the
 	// recording. Within an attempt, sent only grows; the next attempt starts from 0 again. Progress
-	// runs on another goroutine, so a panic in it ends the program, and no call of it begins after
-	// Upload has returned. The upload waits for each call, so a slow Progress makes it slower.
+	// runs on another goroutine, so a panic in it ends the program. No call of Progress begins
+	// after Upload has returned. The upload waits for each call, so a slow Progress makes it
+	// slower.
 	Progress func(sent, total int64)
 }
 
@@ -31,8 +32,8 @@ type UploadOptions struct {
 //     which it closes at the end.
 //   - Upload has no overall timeout, so set a deadline on ctx; [WithUploadTimeouts] limits each
 //     attempt.
-//   - Upload retries failed attempts for at least a minute, so a short outage ends no upload. Only
-//     WithMaxRetries(0) switches this off; a smaller limit does not shorten it.
+//   - Upload retries failed attempts for at least a minute, so a short outage ends no upload.
+//     WithMaxRetries(0) switches this off. Any other limit, even 1, does not shorten the minute.
 //   - If a response is lost, Upload polls the meeting, and returns nil if the audio has arrived.
 //   - When ctx is done, Upload returns promptly, even if source, Recording.Audio or Progress
 //     blocks. Only the blocked call may then still be running.
@@ -46,7 +47,8 @@ type UploadOptions struct {
 //   - The errors of [MeetingsService.UploadURL]. [ErrBadRequest] means that the meeting already has
 //     audio (assumed).
 //   - *[StorageError]: storage did not accept the recording.
-//   - The error of reading the recording, or that it changed meanwhile, which is [Retryable].
+//   - An error of reading the recording.
+//   - An error that the recording changed during the upload, which is [Retryable].
 //
 // [section 4.2]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#42-meetings
 // [docs/uploads.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/uploads.md

@@ -17,8 +17,10 @@ type UsageService struct{ service }
 //
 // [section 2.9]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 type Usage struct {
-	CreditsRemaining           int `json:"credits_remaining"`            // for minutes
-	TranscribeSecondsRemaining int `json:"transcribe_seconds_remaining"` // of audio, for transcripts
+	// CreditsRemaining is the number of credits; writing the minutes of a meeting costs them.
+	CreditsRemaining int `json:"credits_remaining"`
+	// TranscribeSecondsRemaining is how many seconds of audio can still be transcribed.
+	TranscribeSecondsRemaining int `json:"transcribe_seconds_remaining"`
 	// NextResetAt is the day of the next top-up, as YYYY-MM-DD. It is empty if there will be none.
 	NextResetAt string `json:"next_reset_at,omitempty"`
 }

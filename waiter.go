@@ -21,7 +21,7 @@ type WaitOptions struct {
 	// Format is the format of the minutes that WaitForMinutes and WaitAll fetch. If Format is
 	// empty, the service chooses HTML.
 	Format Format
-	// Transcript makes WaitForMinutes and WaitAll fetch the transcript as well.
+	// Transcript makes WaitForMinutes and WaitAll fetch the transcript as well, after the minutes.
 	Transcript bool
 	// AudioTimeout limits how long the meeting may stay without audio, counted from
 	// Meeting.CreatedAt by this machine's clock. If a poll after that time still shows no audio,
@@ -32,15 +32,18 @@ type WaitOptions struct {
 	OnStatus func(*Meeting)
 }
 
-// ErrNoAudio means that AudioTimeout has passed and no response showed audio, or that Resume has no
+// ErrNoAudio means that no response showed audio before AudioTimeout had passed or, after an upload
+// by Process, ProcessAll or Resume, within ten minutes. Resume also returns it if it has no
 // recording for a meeting without audio. The recording can still be uploaded, so [Retryable] is
 // true for ErrNoAudio. It is not a code of the service.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 
 // Wait waits until a meeting reaches minutes_ready, or WaitOptions.Until, and returns the meeting.
-// It needs the scope meetings:read. Wait has no overall timeout, because a recording may take
-// hours, so set a deadline on ctx: a 429, a 5xx (even a proxy's) or a lost connection never ends a
-// wait. Nor does a status that this version does not know, of which the log warns.
+// It needs the scope meetings:read.
+//
+// Wait has no overall timeout, because a recording may take hours. A 429, a 5xx (also from a
+// proxy), a lost connection or an unknown status never ends it; of an unknown status, the log
+// warns. So set a deadline on ctx.
 //
 // All waits of a Client share one poller. It polls a meeting at most once in thirty seconds
 // ([section 6]), or less often if the service asks for that with Cache-Control. If a response has
@@ -138,16 +141,18 @@ func (o *WaitOptions) goal() goal {
 //     time: then it ends at its next yield.
 //   - If you leave the loop, the remaining waits end, but the service goes on processing their
 //     meetings.
-//   - If the body of the loop is slow, WaitAll fetches only a few minutes in advance.
+//   - If the body of the loop is slow, WaitAll fetches the minutes of only a few meetings ahead of
+//     it.
 //
 // Each Result has MeetingID, and Meeting if a response has shown it. Result.Err is an error of
-// Wait, Minutes or Transcript, or a *[WaitError] with a *[ParamError] for an unusable id. When ctx
-// is done or the service rejects the key, each id that is still pending gets a Result with that
-// error.
+// WaitForMinutes (or of Wait, if Until is an earlier status), or a *[WaitError] with a
+// *[ParamError] for an unusable id. When ctx is done or the service rejects the key, each id that
+// is still pending gets a Result with that error.
 //
 // An error as the second value comes with a nil Result and ends the loop, once each id that was
-// read has had its own Result. It is a *[WaitError] if ctx is done or the service rejected the key
-// (see [KeyRejected]), and a *[ParamError] if ids is nil or opts are invalid.
+// read has had its own Result. It is a *[WaitError] if ctx is done, even if that was only after all
+// waits had ended, or if the service rejected the key (see [KeyRejected]). It is a *[ParamError] if
+// ids is nil or opts are invalid.
 func (s *MeetingsService) WaitAll(
 	ctx context.Context, ids iter.Seq[string], opts *WaitOptions,
 ) iter.Seq2[*Result, error] {
