@@ -31,7 +31,8 @@
 // [Server.Inject] makes requests fail as networks, proxies and services do. A request can be
 // rejected, lost before or after it took effect, answered with a proxy's HTML, cut short, slowed
 // down, or not sent because its connection fails. A [Match] selects exactly which requests fail,
-// and how many, so each run has the same faults.
+// and how many. So each run has the same faults, if your program works on one meeting at a time, or
+// the Match names one.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseResponse())
 //
@@ -41,28 +42,29 @@
 //
 // # Scripts
 //
-// The fake accepts any bytes as a recording, but [minutes.FromFile] does not: in a test, use
-// [minutes.FromReader] with a content type. By default, a recording becomes minutes of a short
-// conversation. A [Script] sets another outcome, transcript or duration, for one meeting, for those
-// with one title, or for all. It can also hold a meeting in a status until you call
+// The fake accepts any bytes as a recording, and so do [minutes.FromReader] and
+// [minutes.FromReaderAt] with a content type such as audio/mpeg. [minutes.FromFile] does not,
+// because it examines the content. By default, a recording becomes minutes of a short conversation.
+// A [Script] sets another outcome, transcript or duration, for one meeting, by its id or external
+// id, for those with one title, or for all. It can also hold a meeting in a status until you call
 // [Server.Release].
 //
 //	srv.Script(minutestest.Script{Title: "Weekly", Outcome: minutes.StatusMinutesFailed})
 //
 // # Time
 //
-// If the service takes time to write minutes, a Client polls a meeting at most every thirty
-// seconds. In a testing/synctest bubble neither costs real time, because the clock jumps ahead
-// whenever all goroutines wait. A Server created inside a bubble belongs to that bubble, while one
-// created outside can serve several bubbles, each with its own clock. Make each Client in the
-// bubble that uses it: one from outside fails there at once, because its clock would be years
-// ahead.
+// The service may take long to write minutes, and a Client polls a meeting at most every thirty
+// seconds. In a testing/synctest bubble, neither the writing nor the polling costs real time,
+// because the clock jumps ahead whenever all goroutines wait. A Server created inside a bubble
+// belongs to that bubble, while one created outside can serve several bubbles, each with its own
+// clock. Make each Client in the bubble that uses it: one made outside fails in the bubble, whose
+// clock begins in the year 2000.
 //
 // Meetings take no time unless a World or a [Script] sets [Stages], so the first poll after an
 // upload finds the minutes, and a test without a bubble is as fast. If a meeting is not ready at
-// the first poll, the thirty seconds until the next one are real there. After [Server.Advance] or
-// [Server.Release], one Meetings.Get with the same Client wakes its wait at once, because every
-// response counts as a poll.
+// the first poll, the thirty seconds until the next one are real in a test without a bubble. After
+// [Server.Advance] or [Server.Release], one Meetings.Get with the same Client wakes its wait at
+// once, because a wait uses every response about its meeting that its Client receives.
 //
 // [Server.AdvanceClock] moves the service's time ahead, so that URLs and keys expire.
 //

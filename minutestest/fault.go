@@ -30,6 +30,9 @@ import (
 //	{"kind":"truncate","bytes":10}
 //	{"kind":"drip","over":"5s"}
 //
+// [LoseResponse] is the reset with after_effect. [BadGateway] is a respond with 502 and the HTML of
+// a page, and [ExpireURL] a refuse_upload with 403, AccessDenied and "Request has expired".
+//
 // Every kind takes "delay", and every kind but reset_upload and slow_upload takes "after_effect".
 // The kinds that replace the response (rate_limit, refuse, refuse_upload and respond) also take
 // "header", and "retry_after", which sets Retry-After. JSON cannot express [Call],
@@ -75,8 +78,9 @@ func Delay(d time.Duration) Fault {
 }
 
 // Reset resets the connection as soon as the request's header has arrived, so the request has no
-// effect and gets no response. On a reused connection, net/http by itself sends a GET again;
-// [Server.HTTPClient] never reuses connections.
+// effect and gets no response. On a reused connection, net/http by itself sends a GET again.
+// [Server.HTTPClient] never reuses connections, so this happens only with your own client, over
+// Listen or Handler.
 func Reset() Fault { return Fault{form: faultForm{Kind: kindReset}} }
 
 // LoseResponse handles the request, but then resets the connection instead of sending the response.
@@ -149,8 +153,8 @@ func NoSuchHost() Fault { return Fault{form: faultForm{Kind: kindNoSuchHost}} }
 // handled or, with AfterEffect, its response is lost.
 //
 // f runs on the goroutine that serves the request. If it calls t.Fatal, the test fails and this
-// connection breaks, but the test's own goroutine continues. A panic in f crashes the program,
-// because net/http would otherwise hide it.
+// connection breaks, but the test's own goroutine continues. A panic in f crashes the program on
+// purpose: net/http would hide it.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Call(func(minutestest.Request) {
 //		srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })
@@ -218,8 +222,8 @@ func (f Fault) String() string {
 	return strings.Join(words, " ")
 }
 
-// MarshalJSON writes the JSON that the type's documentation shows. Of a fault that JSON cannot
-// express, it writes the kind for people to read, which UnmarshalJSON rejects.
+// MarshalJSON writes the JSON that the type's documentation shows. For a fault that JSON cannot
+// express, it writes only a kind, for people to read. UnmarshalJSON rejects it.
 func (f Fault) MarshalJSON() ([]byte, error) { return json.Marshal(f.form) }
 
 // UnmarshalJSON reads the same JSON as MarshalJSON writes. It rejects unknown fields and invalid

@@ -180,8 +180,9 @@ type Injection struct {
 
 // Inject makes requests fail from now on. The first request that m selects gets the first fault,
 // the next one the second, and so on; if m.Times exceeds the number of faults, they start over. A
-// request gets one fault at most, so if several injections match, the earliest is applied and the
-// others wait for the next request. They still count the request for their Nth.
+// request gets one fault at most: if it is the turn of several injections, the one injected first
+// is applied. The others count the request for Nth, and give their fault to the next matching
+// request.
 //
 // With [NewServer], an injection that was applied fewer times than it says fails the test, unless
 // it is [Injection.Optional]. With [Always], once is enough. An invalid Match or Fault fails the

@@ -37,7 +37,8 @@ func (s *Server) Requests(of ...minutes.Operation) []Request {
 // RequestsAfter returns those of [Server.Requests] that ended after the request with this Seq, in
 // the order in which they ended, or all of them for 0. To see each request once while your program
 // runs, begin with 0 and then pass the Seq of the last one that you got. This misses no request,
-// because one that began early and ends late comes at the end.
+// because one that began early and ends late comes at the end. But the Server keeps only the last
+// 4,096 requests, so call RequestsAfter again before that many more have ended.
 func (s *Server) RequestsAfter(seq int, of ...minutes.Operation) iter.Seq[Request] {
 	s.reporter.Helper()
 	return slices.Values(s.requestsAfter("RequestsAfter", seq, of))

@@ -8,9 +8,9 @@ import (
 )
 
 // SlowRecording returns a recording of size bytes whose ReadAt sleeps, as if it came from a slow
-// disk. In a synctest bubble the sleep costs nothing. The Client reads up to 32 KiB at once, which
-// takes over a minute at less than about 550 bytes per second. The upload then fails, because the
-// recording counts as unreadable.
+// disk. In a synctest bubble the sleep costs nothing. Below about 550 bytes per second, one read of
+// 32 KiB takes more than a minute, and the upload fails, because the recording then counts as
+// unreadable.
 func SlowRecording(size, bytesPerSecond int64) minutes.Source {
 	return minutes.FromReaderAt(slowAudio{size, max(bytesPerSecond, 1)}, size, "audio/mpeg")
 }

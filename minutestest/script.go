@@ -11,10 +11,10 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/mistake"
 )
 
-// Script sets the outcome of future meetings, and of the remaining stages of meetings in progress.
-// A script replaces an earlier one for the same meeting, external id or title, or for all; one that
-// sets no other field only removes it. An invalid one fails the test, but the scripts before it
-// take effect.
+// Script decides how future meetings proceed and end, and how meetings in progress continue. A
+// script replaces an earlier one for the same meeting, external id or title, or for all; a script
+// with only a MeetingID, ExternalID or Title removes the earlier one, and an empty one removes that
+// for all. An invalid one fails the test, but the scripts before it take effect.
 //
 // A script may match no meeting, because the meeting may come later. If the test given to
 // [NewServer] fails, its log names each of [Server.UnmatchedScripts].
@@ -59,11 +59,14 @@ func (s *Server) Release(meetingID string) bool {
 	return held
 }
 
-// Advance moves a meeting with audio to the given status, or until it ends earlier, without waiting
-// for the clock and even if a script holds it. If until is "", it moves the meeting by one status.
-// It returns the status reached, in which the meeting stays until the next Advance or
-// [Server.Release]. The test fails if the meeting does not exist, has no audio, or has left the
-// given status behind, as it has at once if its stages take no time and no Hold stops it there.
+// Advance moves a meeting with audio on until it has the given status, or to its end if that comes
+// first. It does not wait for the clock, and it ignores a Hold. If until is "", it moves the
+// meeting by one status. It returns the status reached, in which the meeting stays until the next
+// Advance or [Server.Release].
+//
+// The test fails if the meeting does not exist, has no audio, is already past the given status or,
+// if until is "", has ended. If stages take no time and there is no Hold, a meeting is past every
+// status but its last as soon as its audio arrives.
 func (s *Server) Advance(meetingID string, until minutes.Status) minutes.Status {
 	s.reporter.Helper()
 	before, _ := s.Meeting(meetingID)
@@ -111,8 +114,8 @@ func (s *Server) Delete(meetingID string) {
 
 // AddMeetings adds meetings of other creators, for tests of a program that follows all meetings of
 // an organisation, and returns their ids in order. Each meeting begins in its Status, whatever the
-// scripts say and without using quota, and continues from there by itself. With
-// [minutes.StatusCreated] it has no audio yet.
+// scripts say and without using quota. From there it continues by itself, and the scripts apply.
+// With [minutes.StatusCreated] it has no audio yet.
 //
 //	ids := srv.AddMeetings("org_acme", minutestest.WorldMeeting{
 //		Title: "Standup", CreatorID: "emp_ada", Status: minutes.StatusAudioUploaded, Count: 20,

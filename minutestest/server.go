@@ -19,8 +19,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
 )
 
-// BaseURL is the address under which the clients that a [Server] hands out reach it. It exists only
-// inside this process.
+// BaseURL is the Server's address for the clients that it returns. It exists only inside this
+// process.
 const BaseURL = "https://api.minutes.test"
 
 // TB has the methods of a *testing.T, *testing.B or *testing.F that [NewServer] needs.
@@ -200,9 +200,11 @@ func NewServer(tb TB, opts ...Option) *Server {
 	return s
 }
 
-// New returns a Server for TestMain and programs; call Close when you are done. Where a Server made
-// by [NewServer] would fail the test, one made by New panics, and so does New itself if an option
-// is invalid. If a World comes from a file, use [LoadWorld], which returns an error instead.
+// New returns a Server for TestMain and programs; call Close when you are done. Violations and
+// unused faults then have no consequence, so read [Server.Violations] and [Server.UnusedFaults]
+// yourself. A mistake in a call, such as an unknown organisation, panics, and so does New itself if
+// an option is invalid. If a World comes from a file, use [LoadWorld], which returns an error
+// instead.
 func New(opts ...Option) *Server {
 	s, err := newServer(programReporter{}, opts)
 	if err != nil {
@@ -253,8 +255,8 @@ func newServer(r reporter, opts []Option) (*Server, error) {
 // Client as a separate program, such as a second worker or the process after a crash.
 //
 // Call it in the synctest bubble that uses the Client. A Client from outside gets a response there
-// that says so, with 400 and minutes.ErrBadRequest; Go itself ends a program that uses one from a
-// bubble outside.
+// that says so, with 400 and minutes.ErrBadRequest. A Client made in a bubble must not be used
+// outside it: Go then ends the program.
 func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	s.reporter.Helper()
 	secret := s.Key()
@@ -295,13 +297,12 @@ func (s *Server) Key() string {
 }
 
 // HTTPClient returns an HTTP client that connects only to the Server, in memory: to the service
-// under [BaseURL], and to storage under the service's upload URLs. No other host exists. The client
-// works inside synctest bubbles and uses a new HTTP/1.1 connection for each request. IP allowlists
-// see it as 127.0.0.1.
+// under [BaseURL], and to storage under the service's upload URLs. No other host exists. It uses a
+// new HTTP/1.1 connection for each request. IP allowlists see it as 127.0.0.1.
 //
-// Like [Server.Client], it works only inside synctest bubbles if it was made in one, and only
-// outside if not. On each side every call returns the same *http.Client, so copy it before you
-// change a field. For the audit, all requests through it that have the same key come from one
+// A client made in a synctest bubble works only in bubbles, and one made outside only outside.
+// Within bubbles, and likewise outside, each call returns the same *http.Client, so copy it before
+// you change a field. For the audit, all requests through it that have the same key come from one
 // program; see [ViolationKind].
 func (s *Server) HTTPClient() *http.Client {
 	if inBubble() {

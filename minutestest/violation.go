@@ -8,7 +8,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// MinPollInterval is the shortest time between two polls of a meeting that the service allows.
+// The service allows two polls of a meeting only if at least MinPollInterval lies between them.
 // [WithMinPollInterval] sets another for one Server.
 const MinPollInterval = 30 * time.Second
 
@@ -16,14 +16,14 @@ const MinPollInterval = 30 * time.Second
 // comments say when a violation can be a false positive.
 //
 // The audit judges each client by itself. In memory, every result of [Server.Client],
-// [Server.ClientWithKey] and [Server.NewHTTPClient] is a client, so a program that your test starts
-// again is a new one. Requests through [Server.HTTPClient], [Server.Listen] or [Server.Handler] are
-// told apart only by their key, because a connection does not show which process made it.
+// [Server.ClientWithKey] and [Server.NewHTTPClient] is a client, so give a restarted program a new
+// one. Requests through [Server.HTTPClient], [Server.Listen] or [Server.Handler] are told apart
+// only by their key, because a connection does not show which process made it.
 //
 // Workers with such a shared key look like one client. So each time a create returns an existing
 // meeting, as in Process with an ExternalID, the audit allows that meeting one more poller. It
-// never reports Process, whether two workers run it at once or one continues after another was
-// killed.
+// never reports the polls of Process with an ExternalID, whether two workers run it at once or one
+// continues after another was killed.
 type ViolationKind = world.ViolationKind
 
 const (
@@ -34,11 +34,14 @@ const (
 	// its upload URL, by any client, permits each client one early GET. List pages and the
 	// responses of creates and updates are not polls, so they neither cause nor excuse a violation.
 	//
-	// Your program's own Get just before a Wait counts as a poll, so use WaitOptions.OnStatus
-	// instead. It is a false positive only if two processes share a key over a socket and both wait
-	// for the same meeting, at least one of them without Process; or if one does, and continues
-	// after a crash with Resume and a stored id. Give each process, and the one after a crash, a
-	// key of its own.
+	// Your program's own Get counts as a poll. A Wait that begins just after it with the same
+	// Client uses its response, and so keeps the interval. But a second Get, or one during a Wait,
+	// can be too early, so use WaitOptions.OnStatus instead.
+	//
+	// The violation is a false positive in two cases, both with one key shared over a socket: (1)
+	// two processes wait for the same meeting, and at least one of them does not use Process; (2) a
+	// process crashed during a wait, and the next one continues with Resume and a stored id. Give
+	// each process, and the one after a crash, a key of its own.
 	ViolationPoll ViolationKind = "poll"
 	// ViolationCredential: an Authorization header was sent to storage, which must not see the key.
 	// It is never a false positive.
@@ -51,17 +54,17 @@ const (
 	// may be a false positive if you want two of the same, such as two members of one name.
 	ViolationRepeat ViolationKind = "repeat"
 	// ViolationUploadURL: a client requested an upload URL for a meeting that has its audio,
-	// although the service had already rejected two such requests for that reason. A poll that
-	// shows the meeting as created starts the count again. It may be a false positive if three
-	// goroutines of a client continue one meeting with Resume at the same time.
+	// although the service had already rejected two such requests for that reason. A GET that shows
+	// the status created starts the count again. It may be a false positive if three goroutines of
+	// a client continue one meeting with Resume at the same time.
 	ViolationUploadURL ViolationKind = "upload_url"
 	// ViolationContentType: a request to the API had a body that was not sent as application/json,
 	// or that claimed a Content-Encoding. It is never a false positive, although the fake reads the
 	// body anyway.
 	ViolationContentType ViolationKind = "content_type"
 	// ViolationOpenBody: when the Server closed, a client had a response that it had neither read
-	// to its end nor closed, and still had not a tenth of a second later. Only in-memory clients
-	// are watched. It may be a false positive if the program still runs when its test ends.
+	// to its end nor closed, and did neither in the next 0.1 s. Only in-memory clients are watched.
+	// It may be a false positive if the program still runs when its test ends.
 	ViolationOpenBody ViolationKind = "open_body"
 )
 
