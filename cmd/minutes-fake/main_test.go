@@ -245,6 +245,10 @@ func TestStrict_FailsForViolationsUnusedFaultsAndUnmatchedScripts(t *testing.T) 
 			p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`)
 			p.api("PATCH /v1/meetings/" + p.meeting("Weekly") + ` {"title":"Monthly"}`)
 		}, exitDone, ""},
+		"script for the new title of a meeting": {"-strict", func(p *program) {
+			p.api("PATCH /v1/meetings/" + p.meeting("Weekly") + ` {"title":"Monthly"}`)
+			p.control(`POST /scripts {"title":"Monthly","outcome":"minutes_failed"}`)
+		}, exitDone, ""},
 		"script for all": {"-strict", func(p *program) {
 			p.control(`POST /scripts {"outcome":"minutes_failed"}`)
 		}, exitDone, ""},

@@ -69,19 +69,23 @@ func (o *organisation) insert(m *meeting, now time.Time) {
 	if m.ExternalID != "" {
 		o.byExternal[m.ExternalID] = m
 	}
+	o.service.remember(m)
 	o.write(m, now)
 }
 
-// write sets when m was last changed, by the clock of the machine that writes it, and remembers the
-// scripts that would match m.
+// remember records which scripts would match m, for [Service.UnmatchedScripts].
+func (s *Service) remember(m *meeting) {
+	for _, target := range m.targets() {
+		s.named[target] = true
+	}
+}
+
+// write sets when m was last changed, by the clock of the machine that writes it.
 func (o *organisation) write(m *meeting, at time.Time) {
 	m.UpdatedAt = at
 	m.writes++
 	if m.writes%2 == 0 { // the other machine's turn
 		m.UpdatedAt = at.Add(-o.service.scripts.of(m).ClockSkew)
-	}
-	for _, target := range m.targets() {
-		o.service.named[target] = true
 	}
 	o.touch(m)
 }

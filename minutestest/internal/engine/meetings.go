@@ -162,6 +162,7 @@ func (r *request) updateMeeting() (any, *apiError) {
 	for name, field := range map[string]*string{"title": &m.Title, "date": &m.Date, "project_id": &m.ProjectID} {
 		reindex = r.form.replace(name, field) || reindex
 	}
+	r.service.remember(m)
 	if reindex && m.Status == minutes.StatusMinutesReady {
 		r.org.spend(reindexCredits) // D9: with no credit left it still succeeds
 	}
