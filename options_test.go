@@ -91,10 +91,11 @@ func TestWithAPIKeyFunc_ChecksTheKey(t *testing.T) {
 	}
 }
 
-// vault has the keys of a day each. A key is revoked an hour after it has a successor.
+// vault has a key for each day. A key is revoked an hour after it has a successor.
 type vault struct {
 	srv    *minutestest.Server
 	began  time.Time
+	day    time.Duration
 	closed time.Duration // from then on, for an hour, nobody gets a key
 
 	mu   sync.Mutex
@@ -111,7 +112,7 @@ func (v *vault) key(context.Context) (string, error) {
 	if since >= v.closed && since < v.closed+time.Hour {
 		return "", errVault
 	}
-	for ; time.Duration(v.days)*24*time.Hour <= since; v.days++ {
+	for ; time.Duration(v.days)*v.day <= since; v.days++ {
 		secret := fmt.Sprint("key_of_day_", v.days)
 		old := fmt.Sprint("key_of_day_", v.days-1)
 		v.srv.Update("org_acme", func(o *minutestest.Organisation) {
@@ -131,10 +132,11 @@ func (v *vault) key(context.Context) (string, error) {
 func TestWithAPIKeyFunc_WaitsOutlastChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		days := testbase.Many(7, 3)
-		waits := testbase.Many(200, 20)
+		days := testbase.Many(7, 2)
+		day := time.Duration(testbase.Many(24, 3)) * time.Hour
+		waits := testbase.Many(200, 5)
 		srv := minutestest.NewServer(t)
-		v := &vault{srv: srv, began: time.Now(), closed: 30 * time.Hour}
+		v := &vault{srv: srv, began: time.Now(), day: day, closed: day * 5 / 4}
 		out := new(testbase.Buffer)
 		show := func(v any) { fmt.Fprintf(out, "%v %+v %#v\n", v, v, v) }
 		c := srv.ClientWithKey("", minutes.WithAPIKeyFunc(v.key),
@@ -144,7 +146,7 @@ func TestWithAPIKeyFunc_WaitsOutlastChanges(t *testing.T) {
 					show(a)
 				}
 			}))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(days)*24*time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(days)*day)
 		defer cancel()
 		var all sync.WaitGroup
 		for range waits {

@@ -75,11 +75,12 @@ func TestProcess_SurvivesOutages(t *testing.T) {
 	} {
 		t.Run(string(first), func(t *testing.T) {
 			t.Parallel()
+			n := testbase.Many(40, 8)
 			synctest.Test(t, func(t *testing.T) {
 				testbase.Timeout(t, 24*time.Hour)
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				var jobs sync.WaitGroup
-				for i := range 40 {
+				for i := range n {
 					jobs.Go(func() {
 						gone := &outage{first: first, lasts: 30 * time.Second, next: srv.HTTPClient().Transport}
 						c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: gone}))
@@ -89,7 +90,7 @@ func TestProcess_SurvivesOutages(t *testing.T) {
 					})
 				}
 				jobs.Wait()
-				oneMeeting(t, srv, 40)
+				oneMeeting(t, srv, n)
 			})
 		})
 	}

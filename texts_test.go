@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -129,6 +130,9 @@ func TestSnippets_Compile(t *testing.T) {
 
 // The first program of README.md prints minutes, as soon as its two variables name a service.
 func TestREADME_ProgramRuns(t *testing.T) {
+	if !testbase.Long() {
+		t.Skip("builds a program: set MINUTES_LONG=1")
+	}
 	t.Parallel()
 	srv := minutestest.New()
 	defer srv.Close()
@@ -193,6 +197,9 @@ func TestSnippets(t *testing.T) {
 
 // The other snippets of README.md run, too, and its test passes.
 func TestREADME_SnippetsRun(t *testing.T) {
+	if !testbase.Long() {
+		t.Skip("builds a program: set MINUTES_LONG=1")
+	}
 	t.Parallel()
 	declared := regexp.MustCompile(`(?m)^(\w+(?:, \w+)*) :=`)
 	const noError, failed = "err                 error", "err error = &minutes.MeetingFailedError{}"

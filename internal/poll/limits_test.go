@@ -211,51 +211,59 @@ func atRandom(share float64) func() func(request) *Failure {
 }
 
 // storms are what the poller and the throttle must pass together. rejects makes the scenario's
-// fault.
+// fault. Those that are not quick run in long tests only.
 var storms = []struct {
 	name    string
 	rejects func() func(request) *Failure
 	storm
 	stormBounds
+	quick bool
 }{
 	{
 		"an hour of 429s", hourOf429s,
 		storm{scenario{waits: 1, lasts: 75 * minute}, afterStorm},
 		stormBounds{rejections: 120, bounds: bounds{unseen: 66 * minute}},
+		true,
 	},
 	{
 		"20 processes that need 40 a minute of 60, of which rejected ones count", slidingWindow(60),
 		storm{scenario{processes: 20, apart: true, lasts: time.Hour}, afterBurst},
 		stormBounds{late: 2, failed: 0.25},
+		true,
 	},
 	{
 		"1 % rejected at random", atRandom(0.01),
 		storm{scenario{waits: 100}, gets(1.2)},
 		stormBounds{failed: 0.01, bounds: bounds{p99: 40 * second}},
+		true,
 	},
 	{
 		"5 % rejected at random", atRandom(0.05),
 		storm{scenario{waits: 100}, gets(1.2)},
 		stormBounds{failed: 0.03, bounds: bounds{p99: 60 * second}},
+		true,
 	},
 	{
 		"six Gets a second and 600 spread waits, WithRateLimit(9, 9)", nil,
 		storm{scenario{waits: 600, oneIn: 30, limit: 9}, gets(6)},
 		stormBounds{bounds: bounds{user: second, unseen: 8 * minute}},
+		false,
 	},
 	{
 		"an import of 5,000, WithRateLimit(1, 5)", nil,
 		storm{scenario{limit: 1, lasts: 6 * time.Hour}, imports(5000, 5*minute, 15_000*second+5*minute)},
 		stormBounds{late: 1.1},
+		false,
 	},
 	{
 		"an import of 5,000, quota of 60 a minute", nil,
 		storm{scenario{quota: 60, lasts: 6 * time.Hour}, imports(5000, 5*minute, 15_000*second+5*minute)},
 		stormBounds{late: 1.1},
+		false,
 	},
 }
 
-// runStorm simulates a storm, and returns the bounds that it misses.
+// run simulates a storm, and returns the bounds that it misses.
 func (w storm) run(b stormBounds, rejects func() func(request) *Failure) []string {
 	rejections := 0
 	if rejects != nil {
@@ -298,6 +306,9 @@ func (w storm) run(b stormBounds, rejects func() func(request) *Failure) []strin
 func TestPoller_KeepsBoundsInStorms(t *testing.T) {
 	t.Parallel()
 	for _, w := range storms {
+		if !w.quick && !testbase.Long() {
+			continue
+		}
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { assert.Empty(t, w.storm.run(w.stormBounds, w.rejects)) })

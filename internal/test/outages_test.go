@@ -72,7 +72,7 @@ func (n *outageNetwork) RoundTrip(req *http.Request) (*http.Response, error) {
 // A job begins its outage with any of its requests, from the creation to the fetch of the minutes.
 func TestOutage_HardlyEndsJobs(t *testing.T) {
 	t.Parallel()
-	jobs := testbase.Many(200, 50)
+	jobs := testbase.Many(200, 5)
 	for _, test := range []struct {
 		lasts time.Duration
 		// failing is the share of the jobs that may fail.
@@ -136,7 +136,7 @@ func TestOutage_DelaysALoneWaitByHalfAMinute(t *testing.T) {
 		for name, down := range downs {
 			t.Run(fmt.Sprint(lasts, " ", name), func(t *testing.T) {
 				t.Parallel()
-				for seed := range testbase.Many(20, 5) {
+				for seed := range testbase.Many(20, 2) {
 					rnd := rand.New(rand.NewPCG(uint64(seed), 0))
 					synctest.Test(t, func(t *testing.T) { testLoneWait(t, lasts, down, rnd) })
 				}
