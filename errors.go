@@ -355,7 +355,7 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //	error of WithAPIKeyFunc's function      no             never           yes        no
 //	TLS failure, 4xx of a proxy to CONNECT  no             after 10 min    no         no
 //	429                                     every request  never           yes        no
-//	401 or 403 with one of keyCodes         no             at once: all    no         yes
+//	401 with a code, 403 of keyCodes        no             at once: all    no         yes
 //	401 without a code                      no             after 10 min    no         yes
 //	no connection                           every request  never           yes        no
 //	lost connection, 500, 502, 503, 504     if repeatable  never           yes        no
@@ -368,8 +368,9 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //	ctx's deadline, ErrNoAudio              no             at once         yes        no
 //	a recording that changed                no             -               yes        no
 //
-// A lost connection includes a timeout and a response that broke off. After ten minutes means: if
-// there was no good response meanwhile.
+// A lost connection includes a timeout of the attempt and a response that broke off. A 401 is
+// repeated if WithAPIKeyFunc's function returns another key. After 10 min means: ten minutes after
+// the first of these failures, if no good response has come since.
 
 // Retryable reports whether the same call may succeed later, without any change on your side. It
 // returns true for each of these errors, even if err wraps it:
