@@ -101,18 +101,23 @@ const ErrRateLimited ErrorCode = "RATE_LIMITED"
 // code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound), and not its Message, which is
 // for people.
 //
-// The fields describe the response to the last attempt, or, if that got none, to an earlier one.
-// There is one exception: if the earlier response was a 4xx, and the service may have carried out a
-// later attempt, the fields of the response are empty and StatusCode is 0, because the 4xx would
-// wrongly say that nothing was done.
+// The fields describe the response to the last attempt, or, if that got none, to an earlier one. In
+// two cases the earlier response does not count, so the fields of the response are empty and
+// StatusCode is 0:
+//
+//   - It was a 4xx, and the service may have carried out a later attempt. The 4xx would wrongly say
+//     that nothing was done.
+//   - It was a 401, and the function of [WithAPIKeyFunc] then returned an error, or another key
+//     with which no attempt was made. The 401 concerned an earlier key.
 type Error struct {
 	// StatusCode is that of the last response, or 0 if there was none. It is also 0 if
 	// FindByExternalID found no meeting.
 	StatusCode int
 	// Code is the service's code (section 7), as sent, or ErrRateLimited. It is empty if the
 	// response did not come from the service.
-	Code      ErrorCode
-	Message   string // for people; says why a response does not match the API reference
+	Code ErrorCode
+	// Message is for people. It may say why a response does not match the API reference.
+	Message   string
 	RequestID string // for support requests
 	// Details says more about the error, for debugging and not for decisions. Error leaves it out,
 	// because it may contain the names of people. It may be nil.
@@ -122,7 +127,7 @@ type Error struct {
 	RetryAfter   time.Duration
 	Operation    Operation // the operation that was called
 	Method, Path string    // of the request; Path has no query
-	Scope        Scope     // after ErrInsufficientScope, the scope that the operation needs
+	Scope        Scope     // that the operation needs, after ErrInsufficientScope
 	// Err is why the last attempt got no whole response, or why the Client did not retry: a network
 	// or context error, or that of WithAPIKeyFunc. It is nil if the last response ended the call.
 	Err error
@@ -215,7 +220,7 @@ func (e *Error) GoString() string { return "&minutes.Error{" + e.Error() + "}" }
 // for example a nil pointer, an empty id or a recording that is too large. The service validates
 // all other values, so an overlong title results in an *Error with ErrInvalidRequest.
 type ParamError struct {
-	Param  string // the name of the parameter in the Go signature, or of the field
+	Param  string // the parameter's name in Go, or the field's
 	Reason string // describes the problem without the value
 	Err    error  // the cause, such as ErrRecordingEmpty; may be nil
 }
@@ -309,8 +314,9 @@ type StorageError struct {
 	StatusCode int // HTTP status; 0 if there was no response
 	// Code is storage's, such as "SignatureDoesNotMatch". It is empty if the response was not an
 	// XML error.
-	Code      ErrorCode
-	Message   string // storage's, or a description of an unexpected response; for people
+	Code ErrorCode
+	// Message is storage's, or a description of an unexpected response. It is for people.
+	Message   string
 	RequestID string // storage's, not the service's
 	// RetryAfter is how long storage asked to wait (429 and 503), or 0. If that is over a minute,
 	// or beyond the context's deadline, the upload makes no further attempt.

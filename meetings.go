@@ -185,7 +185,8 @@ func (t *Transcript) missing(r received) string {
 // Turn is what one speaker says, up to the next label.
 type Turn struct {
 	Speaker string // the label, such as spk_0; "" for text before the first label
-	Text    string // with line breaks, but without the label and the surrounding white space
+	// Text has its line breaks, but neither the label nor the surrounding white space.
+	Text string
 }
 
 // label finds the beginning of a turn, with the brackets and stars around the label.

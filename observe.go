@@ -49,7 +49,8 @@ const (
 type AttemptInfo struct {
 	Operation Operation // OpUpload for the PUT to storage
 	MeetingID string    // empty if the path has no meeting
-	Number    int       // from 1 in each call; an upload with a new URL does not restart it
+	// Number counts from 1 in each call. An upload with a new URL goes on counting.
+	Number int
 	// Shared reports that the poller makes the request for all waits, so its context is not that of
 	// a call.
 	Shared bool
@@ -60,14 +61,15 @@ type AttemptInfo struct {
 type Attempt struct {
 	AttemptInfo
 	Method string // of the request
-	URL    string // of the request, without its query, which is a credential for an upload
+	// URL is that of the request without its query, which is a credential for an upload.
+	URL string
 
 	StatusCode int           // of the response; 0 if there was none
 	Code       ErrorCode     // of an error response of the service or of storage
 	RequestID  string        // of an error response, for support requests
 	Err        error         // why there was no response; nil if there was one
 	Stalled    bool          // the upload exceeded one of the UploadTimeouts
-	Sent       int64         // number of bytes of the recording that were sent; 0 for API calls
+	Sent       int64         // bytes of the recording that were sent; 0 for API calls
 	Duration   time.Duration // of this attempt, including the response
 
 	// WillRetry reports that the Client plans another attempt, within RetryIn. For an upload, the

@@ -47,7 +47,7 @@ type Result struct {
 	// MeetingID is set as soon as there is a meeting. If Create failed, Params identifies the job.
 	MeetingID  string
 	Meeting    *Meeting             // last snapshot; nil if no response showed the meeting
-	Created    bool                 // from Create; may be false although this call made the meeting
+	Created    bool                 // from Create, which says when it is false
 	Params     *MeetingCreateParams // of Process or Job; otherwise nil
 	Minutes    *Minutes             // nil if Until is an earlier status
 	Transcript *Transcript          // nil without the option Transcript
@@ -185,7 +185,8 @@ func (p *processing) wait(ctx context.Context, r *Result) error {
 
 // Job describes one recording for [MeetingsService.ProcessAll].
 type Job struct {
-	Params   *MeetingCreateParams    // must not be nil; with an ExternalID, you can run the job again
+	// Params must not be nil. With an ExternalID, you can run the job again.
+	Params   *MeetingCreateParams
 	Source   Source                  // must not be nil
 	Progress func(sent, total int64) // if not nil, replaces ProcessOptions.Progress
 }
