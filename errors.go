@@ -278,9 +278,9 @@ func (e *MeetingFailedError) Error() string {
 	return "minutes: meeting " + id + " ended as " + status + ": " + failureReasons[e.Status] + action
 }
 
-// WaitError reports a wait that ended without a result, for one of the reasons that
-// [MeetingsService.Wait] lists. If polls were failing when ctx was done, [errors.As] also finds the
-// last *Error.
+// WaitError reports that a wait, or the fetch after it, ended without a result, for one of the
+// reasons that [MeetingsService.Wait] and [MeetingsService.WaitForMinutes] list. If polls were
+// failing when ctx was done, [errors.As] also finds the last *Error.
 type WaitError struct {
 	MeetingID string   // empty if Err ended a whole WaitAll, ProcessAll or Follow
 	Meeting   *Meeting // from the last poll or call; nil if there was none
