@@ -111,7 +111,7 @@ func (c *core) observeRequest(ctx context.Context, a rest.Attempt) {
 		RetryIn:     a.RetryIn,
 		Pause:       a.Pause,
 	}
-	if a.Response == nil {
+	if a.Response == nil { // maybe because its body broke off
 		e.StatusCode = 0
 	} else if a.Status/100 != 2 {
 		failure := c.newError(a.Response, nil)

@@ -125,7 +125,7 @@ func (s *MeetingsService) upload(
 		next := u.send(ctx)
 		if next.Step == storage.Stored {
 			c.lastStored.Store(new(time.Now()))
-			c.poller.Ask(id, true)
+			c.poller.Ask(id, true) // so that whoever waits for the meeting sees its audio soon
 			return nil
 		}
 		err = rest.Sleep(ctx, next.Wait)
@@ -137,9 +137,12 @@ func (s *MeetingsService) upload(
 			if arrived {
 				return nil
 			}
+			if err != nil {
+				return u.failure(ctx, err)
+			}
 		}
-		if err != nil || next.Step == storage.GiveUp {
-			return u.failure(ctx, err)
+		if next.Step == storage.GiveUp {
+			return u.failure(ctx, nil)
 		}
 		step = next.Step
 	}
@@ -150,18 +153,21 @@ func (s *MeetingsService) upload(
 //
 // If that fails, it may be because the meeting has audio already. An earlier attempt may have
 // brought it, whose response was lost. Or another worker did, and the service therefore rejected
-// the request for the URL. So prepare polls the meeting.
+// the request for the URL. In these two cases, prepare polls the meeting.
 func (u *upload) prepare(ctx context.Context, renew bool) (arrived bool, err error) {
 	err = u.core.storageThrottle.Wait(ctx, false)
 	if err == nil && (renew || !time.Now().Before(u.state.URLExpires)) {
 		err = u.newURL(ctx)
 	}
-	hasOthers := u.state.Shared && errors.Is(err, ErrBadRequest)
-	if err != nil && (u.state.MayHaveArrived || hasOthers) {
-		arrived, askErr := u.ask(ctx)
-		return arrived, cmp.Or(askErr, err)
+	othersMayHave := u.state.Shared && errors.Is(err, ErrBadRequest)
+	if err == nil || !u.state.MayHaveArrived && !othersMayHave {
+		return false, err
 	}
-	return false, err
+	arrived, askErr := u.ask(ctx)
+	if arrived {
+		return true, nil
+	}
+	return false, cmp.Or(askErr, err)
 }
 
 // newURL gets an upload URL.
@@ -186,7 +192,8 @@ func (u *upload) newURL(ctx context.Context) error {
 }
 
 // ask polls the meeting, and reports whether it has audio. Like a wait, it outlasts outages of the
-// service: if it gave up, an upload whose audio has arrived would fail.
+// service: if it gave up, an upload whose audio has arrived would fail. After a new upload URL, the poll
+// does not wait for the interval, because uploadURL has called Ask.
 func (u *upload) ask(ctx context.Context) (arrived bool, err error) {
 	m, err := u.core.look(ctx, u.id, true)
 	if e, ok := errors.AsType[*WaitError](err); ok { // the only type of error that look returns

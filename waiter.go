@@ -269,8 +269,8 @@ func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
 }
 
 // look returns the meeting. If it has audio, any snapshot will do, because that never changes.
-// Otherwise only the response to a request about the meeting alone will do, and if fresh is set,
-// only to one that is sent from now on.
+// Otherwise only a response about the meeting alone will do, not a list page; if fresh is set, its
+// request must have been sent after look was called.
 func (c *core) look(ctx context.Context, id string, fresh bool) (*Meeting, error) {
 	now := c.poller.Sending()
 	return c.await(ctx, id, false, func(s poll.Snapshot[*Meeting]) (verdict, error) {

@@ -29,7 +29,7 @@ func (l *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(WithAttempt(req.Context(), a), l.timeout, l.timedOut)
 	defer cancel()
 	resp, err := l.next.RoundTrip(req.WithContext(ctx))
-	if _, ok := err.(notSent); ok {
+	if _, ok := err.(notSent); ok { // the link credentials had no key
 		return nil, err
 	}
 	if err == nil {

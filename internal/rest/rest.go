@@ -121,7 +121,7 @@ type call struct {
 	// firstFailure is when the first attempt ended that is worth retrying.
 	firstFailure time.Time
 	// failure is why the last attempt got no whole response, or why no further attempt was made. It
-	// is nil after a whole response. Only checkRetry sets it, in retry.go.
+	// is nil after a whole response. Only checkRetry and its cannotGoOn set it, in retry.go.
 	failure error
 }
 
@@ -140,7 +140,7 @@ func (c *Client) Call(ctx context.Context, r Request) (*Response, error) {
 		return &k.response, err
 	}
 	_, err = c.retries.Do(req)
-	if err != nil { // it is retryablehttp's and shows the URL, which k.failure does not
+	if err != nil { // retryablehttp's, which shows the URL; the reason is in k.failure and in ctx
 		err = WithCause(ctx, k.failure)
 	}
 	return &k.response, err

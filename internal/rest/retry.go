@@ -60,7 +60,9 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 		k.cannotGoOn(keyErr)
 		return false, keyErr
 	case useful && !a.WillRetry:
-		return false, ctx.Err() // nil if ctx has a deadline that is too near
+		// A retry was due, but ctx is done, or its deadline is too near. In the latter case, there is no
+		// error, and the caller gets the response.
+		return false, ctx.Err()
 	}
 	return a.WillRetry, nil
 }

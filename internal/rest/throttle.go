@@ -142,7 +142,10 @@ func (t *Throttle) Wait(ctx context.Context, background bool) error {
 // paused reports whether 429s hold the next request back until after ctx's deadline.
 func (t *Throttle) paused(ctx context.Context) bool {
 	left := t.Left()
-	return left > 0 && !errors.Is(ctx.Err(), context.Canceled) && tooLate(ctx, left)
+	if errors.Is(ctx.Err(), context.Canceled) { // which the caller reports as such
+		return false
+	}
+	return left > 0 && tooLate(ctx, left)
 }
 
 // tooLate reports whether ctx's deadline comes before the end of a wait.
@@ -177,7 +180,8 @@ func (t *Throttle) send(background bool, began time.Time, contended bool) time.D
 	reserved := t.limit.ReserveN(now, 1)
 	left := reserved.DelayFrom(now)
 	overdue := now.Sub(t.backgroundSince) >= min(overdueGaps*gap, overdueTime)
-	if contended && overdue != background { // the other one's turn
+	goesFirst := background == overdue // the user's request, unless the other one is overdue
+	if contended && !goesFirst {
 		left = max(left, gap/8) // by then, the other one has gone
 	}
 	if left > 0 {
@@ -225,7 +229,8 @@ func (t *Throttle) lowerPace(now time.Time) {
 // among them.
 func pauseAfter(history uint32) time.Duration {
 	inARow := bits.TrailingZeros32(^history)
-	longest := longestPause >> max(0, 20-inARow) // each one more doubles it
+	// Each one more doubles it. After a single 429, it is less than a millisecond.
+	longest := longestPause >> max(0, 20-inARow)
 	return longest/2 + rand.N(longest/2)
 }
 

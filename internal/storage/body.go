@@ -135,7 +135,7 @@ func (b *body) checkFile() (modified time.Time, err error) {
 func (b *body) end() {
 	b.abort(nil)
 	select {
-	case b.turn <- struct{}{}: // for ever
+	case b.turn <- struct{}{}: // no Read is running, and none can begin
 	case <-time.After(grace):
 	}
 	b.watchdog.Stop()

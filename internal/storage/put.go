@@ -87,9 +87,9 @@ var (
 	ErrStalled = fmt.Errorf("upload timeout: %w", os.ErrDeadlineExceeded)
 )
 
-// Send makes the attempt. It returns soon after ctx is done, and after Stall or Response at the latest,
-// even if Audio, Progress or Transport blocks. Only the blocked call may then still be running, with this
-// copy of the Put.
+// Send makes the attempt. It returns soon after ctx is done, or after one of the limits Stall and
+// Response is exceeded, even if Audio, Progress or Transport blocks. Only the blocked call may then still
+// be running, with this copy of the Put.
 func (p Put) Send(ctx context.Context) Outcome {
 	began := time.Now()
 	b := &body{Put: &p, turn: make(chan struct{}, 1)}
@@ -97,7 +97,9 @@ func (p Put) Send(ctx context.Context) Outcome {
 	b.watchdog = time.AfterFunc(p.Stall, b.stalled)
 	o, err := Run(b.ctx, func() (Outcome, error) { return p.exchange(b) }, func(Outcome) {})
 	cause := context.Cause(b.ctx)
-	success := o.StatusCode/100 == 2 // storage may have the recording, whatever happened here
+	// A 2xx counts even if reading failed, because storage may have the recording. Any other response
+	// does not, because the failed read has caused it.
+	success := o.StatusCode/100 == 2
 	if o.StatusCode == 0 || !success && errors.Is(cause, ErrUnreadable) {
 		o = Outcome{Err: cmp.Or(cause, err)}
 	}
