@@ -273,7 +273,6 @@ func TestResume_ContinuesFromAnyStatus(t *testing.T) {
 				}
 				m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
 				srv.Advance(m.ID, status)
-				srv.Release(m.ID)
 				never := func(context.Context) (minutes.Recording, error) { panic("the recording was opened") }
 				for _, open := range []minutes.Source{nil, never} {
 					var seen []minutes.Status

@@ -42,9 +42,9 @@ func (s *Server) Scripts() []Script { return s.engine.Scripts() }
 // had, deleted ones included, because a typing error there may be why a test failed.
 func (s *Server) UnmatchedScripts() []Script { return s.engine.UnmatchedScripts() }
 
-// Release lets a meeting continue that the Hold of a [Script] or [Server.Advance] has stopped, and
-// reports whether it was held. The meeting changes its status when the time of its stage is over,
-// or at once if it already is. The test fails if there is no such meeting.
+// Release lets a meeting continue that the Hold of a [Script] has stopped, and reports whether it was
+// held. The meeting changes its status when the time of its stage is over, or at once if it already
+// is. The test fails if there is no such meeting.
 func (s *Server) Release(meetingID string) bool {
 	s.reporter.Helper()
 	before, _ := s.Meeting(meetingID)
@@ -61,8 +61,8 @@ func (s *Server) Release(meetingID string) bool {
 
 // Advance moves a meeting with audio on until it has the given status, or to its end if that comes
 // first. It does not wait for the clock, and it ignores a Hold. If until is "", it moves the
-// meeting by one status. It returns the status reached, in which the meeting stays until the next
-// Advance or [Server.Release].
+// meeting by one status. It returns the status reached. From there, the meeting goes on by itself, at
+// once if its stages take no time.
 //
 // The test fails if the meeting does not exist, has no audio, is already past the given status or,
 // if until is "", has ended. If stages take no time and there is no Hold, a meeting is past every

@@ -293,7 +293,7 @@ type Meeting struct {
 	SharedWith      []string           `json:"shared_with,omitempty"`
 	Status          minutes.Status     `json:"status"`
 	Reason          string             `json:"reason,omitempty"` // why it failed, for people
-	Held            bool               `json:"held,omitempty"`   // in Status, by a Script or Advance
+	Held            bool               `json:"held,omitempty"`   // in Status, by a Script
 	DurationSeconds *int               `json:"duration_seconds,omitempty"`
 	CreatedAt       time.Time          `json:"created_at"`
 	UpdatedAt       time.Time          `json:"updated_at"` // with ClockSkew, as the API shows it

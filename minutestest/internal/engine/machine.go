@@ -30,7 +30,6 @@ func (o *organisation) arrive(m *meeting, audio *world.Audio, seconds int) {
 func (o *organisation) enter(m *meeting, status minutes.Status, at time.Time) {
 	m.Status = status
 	m.released = false
-	m.advanced = false
 	m.History = append(m.History, world.Transition{Status: status, At: at})
 	o.write(m, at)
 	o.plan(m, at)
@@ -41,7 +40,7 @@ func (o *organisation) plan(m *meeting, earliest time.Time) {
 	o.touch(m)
 	o.unschedule(m)
 	sc := o.service.scripts.of(m)
-	m.Held = (sc.Hold == m.Status || m.advanced) && !m.released
+	m.Held = sc.Hold == m.Status && !m.released
 	if m.Held || m.Status.Final() {
 		return
 	}
@@ -280,9 +279,8 @@ func (s *Service) Release(id string) (held bool, err error) {
 }
 
 // Advance moves a meeting on without a clock, held or not, until it is in status until or in a
-// final one; with until "" by one status. There it is held, so that whoever asks next finds it in the
-// status that Advance returns. It is an error if the meeting does not exist, has no audio, has left
-// until behind, or, with until "", is in a final status.
+// final one; with until "" by one status. It is an error if the meeting does not exist, has no audio,
+// has left until behind, or, with until "", is in a final status.
 func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, error) {
 	if until != "" && !slices.Contains(statuses[1:], until) {
 		return "", fmt.Errorf("until: a meeting cannot come to %q", until)
@@ -304,9 +302,6 @@ func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, erro
 	for until != "" && m.Status != until && !m.Status.Final() {
 		o.proceed(m, s.Now())
 	}
-	m.released = false
-	m.advanced = !m.Status.Final()
-	o.plan(m, s.Now())
 	return m.Status, nil
 }
 

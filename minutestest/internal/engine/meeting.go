@@ -33,9 +33,6 @@ type meeting struct {
 	// writes is how often updated_at was set.
 	writes int
 
-	// advanced is whether Advance took it to the present status, which then holds it.
-	advanced bool
-
 	// released is whether the hold of the present status was released.
 	released bool
 

@@ -103,58 +103,6 @@ func TestAdvance_StopsWhereTheMeetingEnds(t *testing.T) {
 	}
 }
 
-// A meeting stays where Advance takes it, whatever its stages and holds: each step is one status, and
-// whoever asks next finds the status that Advance returned.
-func TestAdvance_TakesOneStepAtATime(t *testing.T) {
-	t.Parallel()
-	for name, script := range map[string]world.Script{
-		"hold without stages": {Hold: minutes.StatusAudioUploaded, Stages: &world.Stages{}},
-		"stages of an hour":   {Stages: &world.Stages{Prepare: time.Hour, Transcribe: time.Hour, Write: time.Hour}},
-		"a hold on the way":   {Hold: minutes.StatusTranscribed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newRig(t, staged)
-				require.NoError(t, s.Script(script))
-				id := s.create("ci", "")
-				s.upload("ci", id, 1)
-				for _, want := range []string{"transcribing", "transcribed", "generating_minutes", "minutes_ready"} {
-					got, err := s.Advance(id, "")
-					require.NoError(t, err)
-					require.Equal(t, want, string(got))
-					time.Sleep(24 * time.Hour)
-					require.NoError(t, s.Script(script), "a script does not let it go on")
-					require.Equal(t, want, s.status("ci", id))
-					m, _ := s.Meeting(id)
-					require.Equal(t, !m.Status.Final(), m.Held)
-				}
-			})
-		})
-	}
-}
-
-// Advance to the present status keeps a meeting there that Release let go, and Release lets it go on
-// at its own pace.
-func TestRelease_EndsWhatAdvanceHolds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newRig(t, staged)
-		id := s.create("ci", "")
-		s.upload("ci", id, 1)
-		for range 2 {
-			_, err := s.Advance(id, minutes.StatusTranscribing)
-			require.NoError(t, err)
-			require.True(t, s.release(id))
-			require.False(t, s.release(id))
-		}
-		time.Sleep(stages.Transcribe - time.Second)
-		require.Equal(t, "transcribing", s.status("ci", id))
-		time.Sleep(time.Second)
-		require.Equal(t, "generating_minutes", s.status("ci", id))
-	})
-}
-
 // Seconds are given back once, however a recording fails (D23, D25), and a meeting deleted in
 // progress costs nothing more.
 func TestReservation_IsReleasedOnce(t *testing.T) {
