@@ -165,7 +165,7 @@ func (f *following) once(ctx context.Context, m *Meeting) (again bool) {
 
 	seen, err := f.core.wait(ctx, m.ID, g)
 	r.Meeting = cmp.Or(seen, m)
-	// This slot may take long, and Skip must be asked right before the fetch.
+	// Whatever the outcome, first the slot, which may take long, and then Skip, right before the fetch.
 	if unseen.acquire(ctx) != nil || f.skips(r.Meeting) {
 		return false
 	}

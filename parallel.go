@@ -19,7 +19,7 @@ type loop struct {
 	tasks  chan func()        // for the caller's goroutine
 	over   chan struct{}      // closed when nobody receives from tasks any more
 	cancel context.CancelFunc // ends all work
-	unseen chan struct{}      // holds a token for each fetched result that the body has not seen yet
+	unseen chan struct{}      // holds a token for each result that is being fetched, or that the body has not seen
 
 	// workers are the goroutines that work on inputs.
 	workers sync.WaitGroup
@@ -52,7 +52,7 @@ type inputs[In any] func(ctx context.Context, yield func(In) bool) error
 func parallel[In any](
 	ctx context.Context, body func(*Result, error) bool, inputs inputs[In], work func(context.Context, *loop, In),
 ) {
-	if ctx.Err() != nil { // so no input may get lost
+	if ctx.Err() != nil { // before an input is read, which would be lost
 		body(nil, &WaitError{Err: rest.WithCause(ctx, nil)})
 		return
 	}
@@ -85,7 +85,7 @@ func parallel[In any](
 func (l *loop) run(ctx context.Context) {
 	for !l.left {
 		if l.stopped == nil {
-			l.stopped = rest.WithCause(ctx, nil)
+			l.stopped = rest.WithCause(ctx, nil) // nil unless ctx is done
 		}
 		switch {
 		case l.working > 0:

@@ -141,7 +141,7 @@ type processing struct {
 	opts    ProcessOptions
 	source  Source
 	jobSlot slot // of ProcessAll, which starts the next job when it is freed; otherwise the zero slot
-	unseen  slot // is held once the minutes are fetched
+	unseen  slot // is held during a fetch, and then until the body has seen the result
 }
 
 // createUploadWait does all steps, apart from those that another run has done already.
@@ -231,7 +231,7 @@ func (s *MeetingsService) ProcessAll(
 		// itself takes one of the Client's slots, too.
 		starting := make(chan struct{}, cap(s.core.uploadSlots))
 		inputs := func(ctx context.Context, yield func(Job) bool) error {
-			mayStart := func() bool { // its token passes to the job
+			mayStart := func() bool { // for the next job, to which the token passes
 				next := slot{tokens: starting}
 				return next.acquire(ctx) == nil
 			}

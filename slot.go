@@ -13,7 +13,7 @@ type slot struct {
 	held   bool
 }
 
-// acquire waits until the slot is free, unless it is held already.
+// acquire waits for one of the places and takes it, unless the slot holds one already.
 func (s *slot) acquire(ctx context.Context) error {
 	if s.held || s.tokens == nil {
 		return nil
@@ -27,7 +27,7 @@ func (s *slot) acquire(ctx context.Context) error {
 	}
 }
 
-// free gives the slot to the next one, if it is held.
+// free gives the place back, if the slot holds one.
 func (s *slot) free() {
 	if s.held {
 		s.held = false

@@ -167,7 +167,7 @@ func (s *MeetingsService) WaitAll(
 		inputs := func(ctx context.Context, yield func(string) bool) error {
 			ids(func(id string) bool {
 				if seen[id] {
-					return ctx.Err() == nil
+					return ctx.Err() == nil // it is canceled when the loop ends
 				}
 				seen[id] = true
 				return yield(id)
