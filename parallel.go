@@ -80,8 +80,8 @@ func parallel[In any](
 }
 
 // run calls the functions of onLoop until all work has ended, and there are no further inputs or
-// the loop is stopped. Even then, an input counts that waits in onLoop at that time: a sequence
-// that reads a channel cannot give it back.
+// the loop is stopped. Before it returns, it still begins an input that waits in onLoop already,
+// because a sequence that reads a channel cannot take it back.
 func (l *loop) run(ctx context.Context) {
 	for !l.left {
 		if l.stopped == nil {
@@ -89,8 +89,8 @@ func (l *loop) run(ctx context.Context) {
 		}
 		switch {
 		case l.working > 0:
-			// Without ctx.Done: when ctx is done, or the key is rejected, each worker ends and says
-			// so.
+			// Without ctx.Done: when ctx is done, or the key is rejected, each worker ends, and its
+			// last task lowers working.
 			task := <-l.tasks
 			task()
 		case l.reading && l.stopped == nil:
@@ -141,8 +141,9 @@ func (l *loop) begin(work func()) (more bool) {
 }
 
 // yield passes a result to the body of the loop, and returns false if the loop is over. After a
-// rejected key, no further input is read. But the work is not canceled, because each pending
-// meeting gets a result of its own, with the same error.
+// rejected key, no further input is read. But the work is not canceled, so that each pending
+// meeting gets a result of its own: the poller ends all waits with the same error, and every other
+// request gets it from the service.
 func (l *loop) yield(r *Result) (goOn bool) {
 	l.onLoop(func() {
 		e, ok := errors.AsType[*Error](r.Err)
