@@ -51,8 +51,8 @@ func handled[T any](instrument T, err error) T {
 	return instrument
 }
 
-// record counts an attempt that ended at end.
-func (m *metrics) record(ctx context.Context, a minutes.Attempt, end time.Time) {
+// add counts an attempt that ended at end.
+func (m *metrics) add(ctx context.Context, a minutes.Attempt, end time.Time) {
 	operation := operationKey.String(string(a.Operation))
 	common := attribute.NewSet(httpAttributes(a)...)
 	m.duration.RecordSet(ctx, a.Duration.Seconds(), common)

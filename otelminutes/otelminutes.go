@@ -63,9 +63,9 @@ func New(opts ...Option) minutes.Option {
 	return minutes.WithObserver(func(ctx context.Context, a minutes.Attempt) {
 		end := time.Now()
 		if !a.Shared {
-			ctx = recordSpan(ctx, tracer, a, end)
+			ctx = addSpan(ctx, tracer, a, end)
 		}
-		metrics.record(ctx, a, end)
+		metrics.add(ctx, a, end)
 	})
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-// recordSpan makes the span of an attempt that ended at end. It returns the span's context, so that metrics
+// addSpan makes the span of an attempt that ended at end. It returns the span's context, so that metrics
 // can name the span as an exemplar.
-func recordSpan(ctx context.Context, tracer trace.Tracer, a minutes.Attempt, end time.Time) context.Context {
+func addSpan(ctx context.Context, tracer trace.Tracer, a minutes.Attempt, end time.Time) context.Context {
 	ctx, span := tracer.Start(ctx, a.Method+" "+string(a.Operation),
 		trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithTimestamp(end.Add(-a.Duration)),

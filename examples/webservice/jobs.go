@@ -47,8 +47,8 @@ func (in *instance) path(name string) string {
 	return filepath.Join(in.dir, "of-"+url.PathEscape(name))
 }
 
-// take takes a lease on a due job, or returns sql.ErrNoRows. It is one statement, so no two instances take the same.
-func (in *instance) take(ctx context.Context) (name, meeting string, err error) {
+// nextJob takes a lease on a due job, or returns sql.ErrNoRows. It is one statement, so no two instances take the same.
+func (in *instance) nextJob(ctx context.Context) (name, meeting string, err error) {
 	now := time.Now()
 	err = in.db.QueryRowContext(ctx, `UPDATE jobs SET owner = ?, due = ? WHERE name =
 		(SELECT name FROM jobs WHERE state = 'queued' AND due <= ? ORDER BY due LIMIT 1) RETURNING name, meeting`,
@@ -87,7 +87,7 @@ func (in *instance) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		uploads <- struct{}{} // for which no upload waits when ctx is done
 		uploaded := sync.OnceFunc(func() { <-uploads })
-		name, meeting, err := in.take(ctx)
+		name, meeting, err := in.nextJob(ctx)
 		switch {
 		case err != nil:
 			if !errors.Is(err, sql.ErrNoRows) && ctx.Err() == nil {

@@ -102,15 +102,15 @@ func TestKeys(t *testing.T) {
 			if tc.req == nil {
 				tc.req = func(*http.Request) {}
 			}
-			s.do(tc.key, "GET /v1/meetings", "", tc.req).is(tc.status, tc.code)
-			require.Equal(t, tc.status, s.do(tc.key, "HEAD /v1/meetings", "", tc.req).Code)
+			s.request(tc.key, "GET /v1/meetings", "", tc.req).is(tc.status, tc.code)
+			require.Equal(t, tc.status, s.request(tc.key, "HEAD /v1/meetings", "", tc.req).Code)
 			// Unknown paths and methods come after all of the key's errors except the scope.
 			if tc.status != 200 && tc.code != "INSUFFICIENT_SCOPE" {
-				s.do(tc.key, "GET /nowhere", "", tc.req).is(tc.status, tc.code)
-				s.do(tc.key, "DELETE /v1/meetings", "", tc.req).is(tc.status, tc.code)
+				s.request(tc.key, "GET /nowhere", "", tc.req).is(tc.status, tc.code)
+				s.request(tc.key, "DELETE /v1/meetings", "", tc.req).is(tc.status, tc.code)
 			} else {
-				s.do(tc.key, "GET /nowhere", "", tc.req).is(404, "NOT_FOUND")
-				s.do(tc.key, "DELETE /v1/meetings", "", tc.req).is(405, "BAD_REQUEST")
+				s.request(tc.key, "GET /nowhere", "", tc.req).is(404, "NOT_FOUND")
+				s.request(tc.key, "DELETE /v1/meetings", "", tc.req).is(405, "BAD_REQUEST")
 			}
 		})
 	}

@@ -95,8 +95,8 @@ type response struct {
 	x engine.Response
 }
 
-// do sends one request. what is method and target, as in "GET /v1/meetings"; key "" sends none.
-func (s *rig) do(key, what, body string, change ...func(*http.Request)) *response {
+// request sends one request. what is method and target, as in "GET /v1/meetings"; key "" sends none.
+func (s *rig) request(key, what, body string, change ...func(*http.Request)) *response {
 	method, target, _ := strings.Cut(what, " ")
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	if key != "" {
@@ -182,17 +182,17 @@ func (s *rig) create(key, fields string) string {
 	if fields != "" {
 		fields = "," + fields
 	}
-	return s.do(key, "POST /v1/meetings", `{"title":"Weekly","date":"2026-03-02"`+fields+`}`).is(201, "").field("id")
+	return s.request(key, "POST /v1/meetings", `{"title":"Weekly","date":"2026-03-02"`+fields+`}`).is(201, "").field("id")
 }
 
 func (s *rig) presigned(key, id, contentType string) string {
 	s.t.Helper()
-	return s.do(key, "POST /v1/meetings/"+id+"/upload-url", `{"content_type":"`+contentType+`"}`).is(200,
+	return s.request(key, "POST /v1/meetings/"+id+"/upload-url", `{"content_type":"`+contentType+`"}`).is(200,
 		"").field("upload_url")
 }
 
 func (s *rig) put(target, contentType, body string, change ...func(*http.Request)) *response {
-	return s.do("", "PUT "+target, body, append([]func(*http.Request){func(r *http.Request) {
+	return s.request("", "PUT "+target, body, append([]func(*http.Request){func(r *http.Request) {
 		r.Header.Set("Content-Type", contentType)
 		r.Header.Set("Content-Length", "0")
 	}}, change...)...)
@@ -206,7 +206,7 @@ func (s *rig) upload(key, id string, size int) {
 
 func (s *rig) status(key, id string) string {
 	s.t.Helper()
-	return s.do(key, "GET /v1/meetings/"+id, "").is(200, "").field("status")
+	return s.request(key, "GET /v1/meetings/"+id, "").is(200, "").field("status")
 }
 
 // Organisation returns the present settings of an organisation.

@@ -25,7 +25,7 @@ func TestHTTP_MethodsPathsAndHeaders(t *testing.T) {
 		"GET /v1/meetings/..%2F" + id:                            404,
 		"GET /v1%2Fmeetings":                                     404, "GET /v1/meetings/" + id + "%2Fminutes": 404,
 	} {
-		r := s.do("ci", what, "")
+		r := s.request("ci", what, "")
 		require.Equal(t, want, r.Code, what)
 		require.Equal(t, "application/json; charset=utf-8", r.Header().Get("Content-Type"), what)
 		if strings.HasPrefix(what, "HEAD") {
@@ -40,15 +40,15 @@ func TestHTTP_MethodsPathsAndHeaders(t *testing.T) {
 			r.is(405, "BAD_REQUEST")
 		}
 	}
-	require.Equal(t, "GET, HEAD, POST", s.do("ci", "PUT /v1/meetings", "").Header().Get("Allow"))
-	require.Equal(t, "GET, HEAD, PATCH, DELETE", s.do("ci", "PUT /v1/meetings/x", "").Header().Get("Allow"))
-	require.Equal(t, "private, max-age=30", s.do("ci", "GET /v1/meetings/"+id, "").Header().Get("Cache-Control"))
-	require.Empty(t, s.do("ci", "GET /v1/meetings/x", "").Header().Get("Cache-Control"))
+	require.Equal(t, "GET, HEAD, POST", s.request("ci", "PUT /v1/meetings", "").Header().Get("Allow"))
+	require.Equal(t, "GET, HEAD, PATCH, DELETE", s.request("ci", "PUT /v1/meetings/x", "").Header().Get("Allow"))
+	require.Equal(t, "private, max-age=30", s.request("ci", "GET /v1/meetings/"+id, "").Header().Get("Cache-Control"))
+	require.Empty(t, s.request("ci", "GET /v1/meetings/x", "").Header().Get("Cache-Control"))
 
 	big := `{"title":"` + strings.Repeat("x", 1<<20) + `"}`
-	s.do("ci", "POST /v1/meetings", big).is(413, "BAD_REQUEST")
-	s.do("ci", "POST /v1/meetings", big, func(r *http.Request) { r.ContentLength = -1 }).is(413, "BAD_REQUEST")
-	s.do("ci", "PATCH /v1/meetings/none", big).is(404, "NOT_FOUND")
-	r := s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
+	s.request("ci", "POST /v1/meetings", big).is(413, "BAD_REQUEST")
+	s.request("ci", "POST /v1/meetings", big, func(r *http.Request) { r.ContentLength = -1 }).is(413, "BAD_REQUEST")
+	s.request("ci", "PATCH /v1/meetings/none", big).is(404, "NOT_FOUND")
+	r := s.request("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
 	require.Empty(t, r.Body.String())
 }

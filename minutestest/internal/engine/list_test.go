@@ -21,7 +21,7 @@ type listed struct {
 }
 
 func (s *rig) list(key, query string) (ids []string, next string) {
-	r := s.do(key, "GET /v1/meetings?"+query, "")
+	r := s.request(key, "GET /v1/meetings?"+query, "")
 	var p listed
 	if err := json.Unmarshal(r.Body.Bytes(), &p); err != nil || r.Code != 200 {
 		panic(fmt.Sprint(r.Code, r.Body, err))
@@ -61,7 +61,7 @@ func TestListQuery(t *testing.T) {
 		"external_id=x&date_from=2026-01-01": "INVALID_REQUEST", "external_id=&date_to=": "INVALID_REQUEST",
 		"external_id=x&date_to=2026-01-01&limit=0": "INVALID_REQUEST",
 	} {
-		r := s.do("ci", "GET /v1/meetings?"+query, "")
+		r := s.request("ci", "GET /v1/meetings?"+query, "")
 		if r.Code != 200 {
 			r.is(400, want)
 			continue
@@ -69,7 +69,7 @@ func TestListQuery(t *testing.T) {
 		ids, _ := s.list("ci", query)
 		require.Equal(t, want, fmt.Sprint(len(ids)), query)
 	}
-	require.Equal(t, `{"meetings":[]}`, s.do("globex", "GET /v1/meetings", "").Body.String())
+	require.Equal(t, `{"meetings":[]}`, s.request("globex", "GET /v1/meetings", "").Body.String())
 }
 
 // TestCursor checks D7 and D24.
@@ -81,25 +81,25 @@ func TestCursor(t *testing.T) {
 	for range 12 {
 		s.create("ci", "")
 	}
-	s.do("globex", "POST /v1/meetings", `{"title":"x","date":"2026-01-01"}`).is(201, "")
+	s.request("globex", "POST /v1/meetings", `{"title":"x","date":"2026-01-01"}`).is(201, "")
 	first, cursor := s.list("ci", "limit=5")
 	require.Len(t, first, 5)
 	second, _ := s.list("ada", "limit=7&cursor="+cursor)
 	require.Len(t, second, 7, "another limit, and another key of the organisation")
-	s.do("globex", "GET /v1/meetings?cursor="+cursor, "").is(400, "INVALID_CURSOR")
-	s.do("ci", "GET /v1/meetings?date_from=2020-01-01&cursor="+cursor, "").is(400, "INVALID_CURSOR")
+	s.request("globex", "GET /v1/meetings?cursor="+cursor, "").is(400, "INVALID_CURSOR")
+	s.request("ci", "GET /v1/meetings?date_from=2020-01-01&cursor="+cursor, "").is(400, "INVALID_CURSOR")
 	for i := range cursor {
 		forged := []byte(cursor)
 		forged[i] ^= 1
-		s.do("ci", "GET /v1/meetings?cursor="+url.QueryEscape(string(forged)), "").is(400, "INVALID_CURSOR")
+		s.request("ci", "GET /v1/meetings?cursor="+url.QueryEscape(string(forged)), "").is(400, "INVALID_CURSOR")
 	}
 	for _, forged := range []string{cursor + "A", cursor + "\n", cursor[:len(cursor)-1]} {
-		s.do("ci", "GET /v1/meetings?cursor="+url.QueryEscape(forged), "").is(400, "INVALID_CURSOR")
+		s.request("ci", "GET /v1/meetings?cursor="+url.QueryEscape(forged), "").is(400, "INVALID_CURSOR")
 	}
 	_, filtered := s.list("ci", "limit=5&date_from=2026-03-02")
-	s.do("ci",
+	s.request("ci",
 		"GET /v1/meetings?date_from=2026-03-02&date_to=2026-03-02&cursor="+filtered, "").is(400, "INVALID_CURSOR")
-	s.do("ci", "GET /v1/meetings?cursor="+filtered, "").is(400, "INVALID_CURSOR")
+	s.request("ci", "GET /v1/meetings?cursor="+filtered, "").is(400, "INVALID_CURSOR")
 }
 
 // TestShortPages: a page may hold fewer items than limit, and none, and no cursor comes twice.

@@ -19,7 +19,7 @@ func staged(cfg *engine.Config) { cfg.World.Stages = stages }
 
 func (s *rig) usage() string {
 	s.t.Helper()
-	r := s.do("ci", "GET /v1/usage", "").is(200, "")
+	r := s.request("ci", "GET /v1/usage", "").is(200, "")
 	return fmt.Sprint(r.field("credits_remaining"), " ", r.field("transcribe_seconds_remaining"), " ",
 		r.field("next_reset_at"))
 }
@@ -100,19 +100,19 @@ func TestOutcomes(t *testing.T) {
 							s.usage()
 						}
 					}
-					require.Equal(t, tc.duration, s.do("ci", "GET /v1/meetings/"+id, "").field("duration_seconds"))
+					require.Equal(t, tc.duration, s.request("ci", "GET /v1/meetings/"+id, "").field("duration_seconds"))
 					require.Equal(t, tc.history, s.history(id, start))
 					require.Equal(t, tc.usage, s.usage())
-					r := s.do("ci", "GET /v1/meetings/"+id+"/transcript", "")
+					r := s.request("ci", "GET /v1/meetings/"+id+"/transcript", "")
 					require.Equal(t, tc.transcript, r.Code)
 					if tc.transcript == 409 {
 						r.is(409, "TRANSCRIPT_NOT_READY")
 					}
 					state, _ := s.Meeting(id)
 					if state.Status == minutes.StatusMinutesReady {
-						s.do("ci", "GET /v1/meetings/"+id+"/minutes", "").is(200, "")
+						s.request("ci", "GET /v1/meetings/"+id+"/minutes", "").is(200, "")
 					} else {
-						s.do("ci", "GET /v1/meetings/"+id+"/minutes", "").is(409, "MINUTES_NOT_READY")
+						s.request("ci", "GET /v1/meetings/"+id+"/minutes", "").is(409, "MINUTES_NOT_READY")
 					}
 				})
 			}
@@ -157,7 +157,7 @@ func TestReservation(t *testing.T) {
 		s.upload("ci", b, 16_000*5)
 		time.Sleep(10 * time.Second)
 		require.Equal(t, "transcribe_blocked", s.status("ci", b))
-		s.do("ci", "DELETE /v1/meetings/"+a, "").is(204, "")
+		s.request("ci", "DELETE /v1/meetings/"+a, "").is(204, "")
 		s.upload("ci", c, 16_000*10)
 		time.Sleep(29 * time.Second)
 		require.Equal(t, "1000 10 null", s.usage())
@@ -220,7 +220,7 @@ func TestUpdate_OfReadyMinutesCostsACredit(t *testing.T) {
 	s := newRig(t, withAcme(func(o *world.Organisation) { o.Credits = new(6) }))
 	id := s.create("ci", "")
 	at := "PATCH /v1/meetings/" + id
-	s.do("ci", at, `{"title":"before the minutes"}`).is(200, "")
+	s.request("ci", at, `{"title":"before the minutes"}`).is(200, "")
 	s.upload("ci", id, 1)
 	require.Equal(t, "minutes_ready", s.status("ci", id))
 	for _, step := range []struct{ body, credits string }{
@@ -230,8 +230,8 @@ func TestUpdate_OfReadyMinutesCostsACredit(t *testing.T) {
 		{`{"title":null,"date":null,"time":null,"project_id":null}`, "1"},
 		{`{"project_id":"prj_apollo"}`, "0"}, {`{"date":"2026-05-07"}`, "0"}, {`{}`, "0"},
 	} {
-		s.do("ci", at, step.body).is(200, "")
-		require.Equal(t, step.credits, s.do("ci", "GET /v1/usage", "").field("credits_remaining"), step.body)
+		s.request("ci", at, step.body).is(200, "")
+		require.Equal(t, step.credits, s.request("ci", "GET /v1/usage", "").field("credits_remaining"), step.body)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestUpdate_IsFreeInAFailureStatus(t *testing.T) {
 		s.upload("ci", id, 1)
 		require.Equal(t, string(failure), s.status("ci", id))
 		before := s.usage()
-		s.do("ci", "PATCH /v1/meetings/"+id, `{"title":"Later"}`).is(200, "")
+		s.request("ci", "PATCH /v1/meetings/"+id, `{"title":"Later"}`).is(200, "")
 		require.Equal(t, before, s.usage(), failure)
 	}
 }
@@ -308,7 +308,7 @@ func TestScript(t *testing.T) {
 		require.Equal(t,
 			"created@0 audio_uploaded@0 transcribing@10 transcribed@3600 generating_minutes@3600 minutes_ready@3630 ",
 			s.history(held, start))
-		require.Equal(t, "spk_0: Hi.", s.do("ci", "GET /v1/meetings/"+held+"/transcript", "").field("transcript"))
+		require.Equal(t, "spk_0: Hi.", s.request("ci", "GET /v1/meetings/"+held+"/transcript", "").field("transcript"))
 
 		// The future follows a later script; the past does not change.
 		id := s.create("ci", "")

@@ -17,7 +17,7 @@ func TestMeetingJSON(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newRig(t)
-		r := s.do("ci", "POST /v1/meetings", `{"title":" Größe \"1\" ","date":"2026-03-02"}`).is(201, "")
+		r := s.request("ci", "POST /v1/meetings", `{"title":" Größe \"1\" ","date":"2026-03-02"}`).is(201, "")
 		require.Equal(t,
 			`{"id":"`+r.field("id")+`","title":"Größe \"1\"","date":"2026-03-02","time":null,"status":"created",`+
 				`"visibility":"organisation","template_id":"tpl_brief",`+
@@ -26,8 +26,8 @@ func TestMeetingJSON(t *testing.T) {
 			r.Body.String())
 		require.Regexp(t, `^mtg_[0-9a-z]{20}$`, r.field("id"))
 		require.Equal(t, `"1" A`,
-			s.do("ci", "POST /v1/meetings", `{"title":"\"1\" \u0041","date":"2026-03-02"}`).field("title"))
-		r = s.do("ada", "POST /v1/meetings",
+			s.request("ci", "POST /v1/meetings", `{"title":"\"1\" \u0041","date":"2026-03-02"}`).field("title"))
+		r = s.request("ada", "POST /v1/meetings",
 			`{"title":"T","date":"2024-02-29","time":"09:05","external_id":" x ","participant_ids":[`+
 				`"emp_ada","emp_bob","emp_ada"],"project_id":"prj_apollo","shared_with":["emp_bob"],`+
 				`"template_id":"tpl_standard","visibility":"shared","more":{"a":[1]}}`).is(201, "")
@@ -100,7 +100,7 @@ func TestCreate_RejectsInvalidMeetings(t *testing.T) {
 		`{"title":"x","date":"2026-01-01","visibility":"private","shared_with":[` +
 			`"emp_no"]}`: "400 INVALID_SHARED_WITH [shared_with]",
 	} {
-		r := s.do("ci", "POST /v1/meetings", body)
+		r := s.request("ci", "POST /v1/meetings", body)
 		got := fmt.Sprint(r.Code)
 		if r.Code != 201 {
 			got += " " + r.x.Code
@@ -110,7 +110,7 @@ func TestCreate_RejectsInvalidMeetings(t *testing.T) {
 		}
 		require.Equal(t, want, got, "%.200s", body)
 	}
-	r := s.do("ci", "POST /v1/meetings",
+	r := s.request("ci", "POST /v1/meetings",
 		`{"title":"x","date":"2026-01-01","shared_with":[`+
 			`"emp_bob","emp_no","emp_gone","int_ci","emp_none","emp_no"]}`).is(400, "INVALID_SHARED_WITH")
 	require.Equal(t, []any{"emp_no", "emp_gone", "int_ci", "emp_none"}, r.detail("invalid"))
@@ -121,7 +121,7 @@ func TestDefaultVisibility(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	for key, want := range map[string]string{"ci": "organisation", "two": "private", "ada": "private"} {
-		require.Equal(t, want, s.do(key, "GET /v1/meetings/"+s.create(key, ""), "").field("visibility"))
+		require.Equal(t, want, s.request(key, "GET /v1/meetings/"+s.create(key, ""), "").field("visibility"))
 	}
 }
 
@@ -130,25 +130,25 @@ func TestExternalID(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	id := s.create("bob", `"external_id":"crm-1"`)
-	again := s.do("bob", "POST /v1/meetings", `{"title":"Other","date":"2026-01-01","external_id":"crm-1"}`).is(200, "")
+	again := s.request("bob", "POST /v1/meetings", `{"title":"Other","date":"2026-01-01","external_id":"crm-1"}`).is(200, "")
 	require.Equal(t, id, again.field("id"))
 	require.Equal(t, "Weekly", again.field("title"))
-	s.do("ada", "POST /v1/meetings", `{"title":"Other","date":"2026-01-01","external_id":"crm-1"}`).is(409,
+	s.request("ada", "POST /v1/meetings", `{"title":"Other","date":"2026-01-01","external_id":"crm-1"}`).is(409,
 		"EXTERNAL_ID_TAKEN")
 	shared := s.create("bob", `"external_id":"crm-2","visibility":"shared","shared_with":["emp_cy"]`)
 	for key, want := range map[string]int{"bob": 200, "cy": 200, "ada": 409, "ci": 409, "two": 409} {
-		again := s.do(key, "POST /v1/meetings",
+		again := s.request(key, "POST /v1/meetings",
 			`{"title":"Other","date":"2026-01-01","external_id":"crm-2","visibility":"shared","shared_with":[`+
 				`"emp_ada"]}`)
 		require.Equal(t, want, again.Code, key)
 		require.Equal(t, want == 200, strings.Contains(again.Body.String(), shared), "%s is shown %s", key, again.Body)
 	}
-	s.do("bob", "POST /v1/meetings", `{"title":"","date":"2026-01-01","external_id":"crm-1"}`).is(400,
+	s.request("bob", "POST /v1/meetings", `{"title":"","date":"2026-01-01","external_id":"crm-1"}`).is(400,
 		"INVALID_REQUEST")
-	s.do("bob", "POST /v1/meetings",
+	s.request("bob", "POST /v1/meetings",
 		`{"title":"x","date":"2026-01-01","external_id":"crm-1","project_id":"prj_none"}`).is(404, "NOT_FOUND")
-	s.do("globex", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","external_id":"crm-1"}`).is(201, "")
-	s.do("bob", "DELETE /v1/meetings/"+id, "").is(204, "")
+	s.request("globex", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","external_id":"crm-1"}`).is(201, "")
+	s.request("bob", "DELETE /v1/meetings/"+id, "").is(204, "")
 	require.NotEqual(t, id, s.create("bob", `"external_id":"crm-1"`))
 }
 
@@ -180,44 +180,44 @@ func TestVisibility(t *testing.T) {
 			for _, key := range []string{"ada", "bob", "cy", "ci", "two", "globex"} {
 				want := tc.want[key]
 				at := "/v1/meetings/" + id
-				listed := strings.Contains(s.do(key, "GET /v1/meetings", "").is(200, "").Body.String(), id)
+				listed := strings.Contains(s.request(key, "GET /v1/meetings", "").is(200, "").Body.String(), id)
 				require.Equal(t, want != "", listed, "%s lists", key)
 				require.Equal(t, want != "",
-					strings.Contains(s.do(key, "GET /v1/meetings?external_id=e", "").is(200, "").Body.String(), id),
+					strings.Contains(s.request(key, "GET /v1/meetings?external_id=e", "").is(200, "").Body.String(), id),
 					"%s finds", key)
 				require.Equal(t, want != "",
-					strings.Contains(s.do(key,
+					strings.Contains(s.request(key,
 						"GET /v1/meetings?date_from=2026-03-01&date_to=2026-03-02", "").is(200, "").Body.String(), id),
 					"%s filters", key)
 				if want == "" {
 					for _, what := range []string{"GET " + at, "PATCH " + at, "DELETE " + at,
 						"PUT " + at + "/participants", "POST " + at + "/upload-url", "GET " + at + "/minutes",
 						"GET " + at + "/transcript"} {
-						s.do(key, what, "nonsense").is(404, "NOT_FOUND")
+						s.request(key, what, "nonsense").is(404, "NOT_FOUND")
 					}
 					continue
 				}
-				s.do(key, "GET "+at, "").is(200, "")
-				s.do(key, "GET "+at+"/minutes", "").is(409, "MINUTES_NOT_READY")
-				s.do(key, "GET "+at+"/transcript", "").is(409, "TRANSCRIPT_NOT_READY")
+				s.request(key, "GET "+at, "").is(200, "")
+				s.request(key, "GET "+at+"/minutes", "").is(409, "MINUTES_NOT_READY")
+				s.request(key, "GET "+at+"/transcript", "").is(409, "TRANSCRIPT_NOT_READY")
 				// 400 before FORBIDDEN.
-				s.do(key, "PATCH "+at, `{"title":""}`).is(400, "INVALID_REQUEST")
+				s.request(key, "PATCH "+at, `{"title":""}`).is(400, "INVALID_REQUEST")
 				if want == "rw" {
-					s.do(key, "PATCH "+at, `{"time":"10:00"}`).is(200, "")
-					s.do(key, "PUT "+at+"/participants", `{"participant_ids":[]}`).is(200, "")
-					s.do(key, "POST "+at+"/upload-url", `{"content_type":"audio/wav"}`).is(200, "")
+					s.request(key, "PATCH "+at, `{"time":"10:00"}`).is(200, "")
+					s.request(key, "PUT "+at+"/participants", `{"participant_ids":[]}`).is(200, "")
+					s.request(key, "POST "+at+"/upload-url", `{"content_type":"audio/wav"}`).is(200, "")
 					continue
 				}
 				// FORBIDDEN comes before unknown ids.
-				s.do(key, "PATCH "+at, `{"project_id":"prj_none"}`).is(403, "FORBIDDEN")
-				s.do(key, "PUT "+at+"/participants", `{"participant_ids":["emp_none"]}`).is(403, "FORBIDDEN")
-				s.do(key, "POST "+at+"/upload-url", `{"content_type":"audio/wav"}`).is(403, "FORBIDDEN")
-				s.do(key, "DELETE "+at, "").is(403, "FORBIDDEN")
+				s.request(key, "PATCH "+at, `{"project_id":"prj_none"}`).is(403, "FORBIDDEN")
+				s.request(key, "PUT "+at+"/participants", `{"participant_ids":["emp_none"]}`).is(403, "FORBIDDEN")
+				s.request(key, "POST "+at+"/upload-url", `{"content_type":"audio/wav"}`).is(403, "FORBIDDEN")
+				s.request(key, "DELETE "+at, "").is(403, "FORBIDDEN")
 			}
 			for key, want := range tc.want {
 				if want == "rw" {
-					s.do(key, "DELETE /v1/meetings/"+id, "").is(204, "")
-					s.do(key, "GET /v1/meetings/"+id, "").is(404, "NOT_FOUND")
+					s.request(key, "DELETE /v1/meetings/"+id, "").is(204, "")
+					s.request(key, "GET /v1/meetings/"+id, "").is(404, "NOT_FOUND")
 					break
 				}
 			}
@@ -239,23 +239,23 @@ func TestPatch(t *testing.T) {
 			`{"time":7}`: "INVALID_REQUEST", `{"date":"x","project_id":1}`: "INVALID_REQUEST", `[]`: "INVALID_REQUEST",
 			``: "INVALID_REQUEST",
 		} {
-			s.do("ci", at, body).is(400, want)
+			s.request("ci", at, body).is(400, want)
 		}
-		s.do("ci", at, `{"project_id":"prj_none"}`).is(404, "NOT_FOUND")
-		s.do("ci", at, `{"project_id":"prj_old"}`).is(404, "NOT_FOUND") // archived
-		same := s.do("ci", at, `{"title":null,"date":null,"time":null,"project_id":null,"other":1}`).is(200, "")
+		s.request("ci", at, `{"project_id":"prj_none"}`).is(404, "NOT_FOUND")
+		s.request("ci", at, `{"project_id":"prj_old"}`).is(404, "NOT_FOUND") // archived
+		same := s.request("ci", at, `{"title":null,"date":null,"time":null,"project_id":null,"other":1}`).is(200, "")
 		require.Equal(t, "946684800", same.field("updated_at"), "nothing changed")
 		require.Equal(t, "09:00", same.field("time"))
 		require.Equal(t, "prj_apollo", same.field("project_id"))
-		r := s.do("ci", at, `{"title":" New ","date":"2026-04-01","time":"","project_id":""}`).is(200, "")
+		r := s.request("ci", at, `{"title":" New ","date":"2026-04-01","time":"","project_id":""}`).is(200, "")
 		require.Equal(t, []string{"New", "2026-04-01", "null", "null", "946684801"},
 			[]string{r.field("title"), r.field("date"), r.field("time"), r.field("project_id"), r.field("updated_at")})
 		time.Sleep(time.Second)
-		r = s.do("ci", at, `{"time":"10:30"}`).is(200, "")
+		r = s.request("ci", at, `{"time":"10:30"}`).is(200, "")
 		require.Equal(t, []string{"10:30", "946684802"}, []string{r.field("time"), r.field("updated_at")},
 			"the time alone is a change")
-		require.Contains(t, s.do("ci", "GET /v1/meetings?date_from=2026-04-01", "").Body.String(), id)
-		require.NotContains(t, s.do("ci", "GET /v1/meetings?date_to=2026-03-31", "").Body.String(), id)
+		require.Contains(t, s.request("ci", "GET /v1/meetings?date_from=2026-04-01", "").Body.String(), id)
+		require.NotContains(t, s.request("ci", "GET /v1/meetings?date_to=2026-03-31", "").Body.String(), id)
 	})
 }
 
@@ -267,15 +267,15 @@ func TestParticipants(t *testing.T) {
 	at := "PUT /v1/meetings/" + id + "/participants"
 	bodies := []string{`{}`, `{"participant_ids":null}`, `{"participant_ids":[1]}`, `{"participant_ids":{}}`}
 	for _, body := range bodies {
-		require.Equal(t, []any{"participant_ids"}, s.do("ci", at, body).is(400, "INVALID_REQUEST").detail("fields"))
+		require.Equal(t, []any{"participant_ids"}, s.request("ci", at, body).is(400, "INVALID_REQUEST").detail("fields"))
 	}
-	s.do("ci", at, `{"participant_ids":["emp_none"]}`).is(404, "NOT_FOUND")
+	s.request("ci", at, `{"participant_ids":["emp_none"]}`).is(404, "NOT_FOUND")
 	require.Equal(t, `["emp_bob","emp_ada"]`,
-		s.do("ci", at, `{"participant_ids":["emp_bob","emp_ada","emp_bob"]}`).is(200, "").field("participant_ids"))
-	require.Equal(t, `[]`, s.do("ci", at, `{"participant_ids":[]}`).is(200, "").field("participant_ids"))
+		s.request("ci", at, `{"participant_ids":["emp_bob","emp_ada","emp_bob"]}`).is(200, "").field("participant_ids"))
+	require.Equal(t, `[]`, s.request("ci", at, `{"participant_ids":[]}`).is(200, "").field("participant_ids"))
 	s.upload("ci", id, 1)
-	s.do("ci", at, `{"participant_ids":["emp_none"]}`).is(404, "NOT_FOUND")
-	s.do("ci", at, `{"participant_ids":[]}`).is(409, "PARTICIPANTS_LOCKED")
-	s.do("ci", "POST /v1/meetings/"+id+"/upload-url", `{"content_type":"audio/wav"}`).is(400, "BAD_REQUEST")
-	s.do("ci", "POST /v1/meetings/"+id+"/upload-url", `{}`).is(400, "INVALID_REQUEST")
+	s.request("ci", at, `{"participant_ids":["emp_none"]}`).is(404, "NOT_FOUND")
+	s.request("ci", at, `{"participant_ids":[]}`).is(409, "PARTICIPANTS_LOCKED")
+	s.request("ci", "POST /v1/meetings/"+id+"/upload-url", `{"content_type":"audio/wav"}`).is(400, "BAD_REQUEST")
+	s.request("ci", "POST /v1/meetings/"+id+"/upload-url", `{}`).is(400, "INVALID_REQUEST")
 }

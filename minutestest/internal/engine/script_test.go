@@ -55,7 +55,7 @@ func TestScript_SkewsClocks(t *testing.T) {
 			"audio_uploaded@-60", "transcribing@10", "transcribing@10", "generating_minutes@30",
 			"generating_minutes@30", "generating_minutes@30", "minutes_ready@0",
 		}, got)
-		s.do("ci", "PATCH /v1/meetings/"+id, `{"time":"10:00"}`).is(200, "")
+		s.request("ci", "PATCH /v1/meetings/"+id, `{"time":"10:00"}`).is(200, "")
 		m, _ := s.Meeting(id)
 		assert.Equal(t, 70*time.Second, m.UpdatedAt.Sub(start), "the other machine's turn")
 		assert.Equal(t, time.Minute, m.History[len(m.History)-1].At.Sub(start))
@@ -72,7 +72,7 @@ func TestReservation_IsOfOneRecording(t *testing.T) {
 		tooLong := s.create("ci", "")
 		s.upload("ci", kept, 16_000*6)
 		s.upload("ci", deleted, 16_000*3)
-		s.do("ci", "DELETE /v1/meetings/"+deleted, "").is(204, "")
+		s.request("ci", "DELETE /v1/meetings/"+deleted, "").is(204, "")
 		s.upload("ci", tooLong, 16_000*5)
 		time.Sleep(time.Hour)
 		assert.Equal(t, "minutes_ready", s.status("ci", kept))
@@ -109,11 +109,11 @@ func TestReservation_IsReleasedOnce(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(s *rig, id string){
 		"deleted while it is prepared": func(s *rig, id string) {
-			s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
+			s.request("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
 		},
 		"deleted while it is transcribed": func(s *rig, id string) {
 			time.Sleep(stages.Prepare)
-			s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
+			s.request("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
 		},
 		"rejected after all": func(s *rig, id string) {
 			require.NoError(s.t, s.Script(world.Script{MeetingID: id, Outcome: minutes.StatusAudioRejected}))
@@ -124,7 +124,7 @@ func TestReservation_IsReleasedOnce(t *testing.T) {
 		"not heard, and deleted": func(s *rig, id string) {
 			require.NoError(s.t, s.Script(world.Script{MeetingID: id, Outcome: minutes.StatusTranscriptionFailed}))
 			time.Sleep(time.Hour)
-			s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
+			s.request("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestUpdate_ChangesNothingOnError(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	before, _ := s.Organisation("org_acme")
-	vocabulary := s.do("ci", "GET /v1/vocabulary", "").Body.String()
+	vocabulary := s.request("ci", "GET /v1/vocabulary", "").Body.String()
 	require.Error(t, s.update("org_acme", func(o *world.Organisation) {
 		o.Members[0].ID = o.Members[1].ID
 		o.Members[2].Name = "x"
@@ -171,7 +171,7 @@ func TestUpdate_ChangesNothingOnError(t *testing.T) {
 	}))
 	after, _ := s.Organisation("org_acme")
 	assert.Equal(t, before, after)
-	assert.Equal(t, vocabulary, s.do("ci", "GET /v1/vocabulary", "").Body.String())
+	assert.Equal(t, vocabulary, s.request("ci", "GET /v1/vocabulary", "").Body.String())
 }
 
 // Each field comes from the narrowest script that sets it: by id, by external id, by title, for
@@ -194,7 +194,7 @@ func TestScript_NarrowestWins(t *testing.T) {
 	require.NoError(t, s.Script(world.Script{ExternalID: "crm", Transcript: "of the external id"}))
 	s.upload("ci", id, 1)
 	assert.Equal(t, "of the external id",
-		s.do("ci", "GET /v1/meetings/"+id+"/transcript", "").is(200, "").field("transcript"))
-	assert.Equal(t, "of the id", s.do("ci", "GET /v1/meetings/"+id+"/minutes", "").field("content"))
-	assert.Equal(t, "of the title", s.do("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "").field("content"))
+		s.request("ci", "GET /v1/meetings/"+id+"/transcript", "").is(200, "").field("transcript"))
+	assert.Equal(t, "of the id", s.request("ci", "GET /v1/meetings/"+id+"/minutes", "").field("content"))
+	assert.Equal(t, "of the title", s.request("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "").field("content"))
 }

@@ -34,7 +34,7 @@ func TestAdvanceClock_LetsEverythingFallDue(t *testing.T) {
 		other := s.create("ci", "")
 		s.upload("ci", id, 1)
 		target := s.presigned("ci", other, "audio/wav")
-		s.do("day", "GET /v1/usage", "").is(200, "")
+		s.request("day", "GET /v1/usage", "").is(200, "")
 		_, err := s.AdvanceClock(-time.Hour)
 		require.NoError(t, err)
 		assert.Equal(t, start, s.Now().Local(), "time never goes back")
@@ -46,7 +46,7 @@ func TestAdvanceClock_LetsEverythingFallDue(t *testing.T) {
 		assert.Equal(t, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@30 "+
 			"minutes_ready@60 ", s.history(id, start))
 		assert.Equal(t, "1 360000 2000-02-02", s.usage())
-		s.do("day", "GET /v1/usage", "").is(401, "UNAUTHENTICATED")
+		s.request("day", "GET /v1/usage", "").is(401, "UNAUTHENTICATED")
 		s.put(target, "audio/wav", "x").storage(403, "AccessDenied")
 		s.put(s.presigned("ci", other, "audio/wav"), "audio/wav", "x").storage(200, "")
 		time.Sleep(time.Minute)
@@ -61,8 +61,8 @@ func TestDelete_RemovesMeetingOfAnyone(t *testing.T) {
 	id := s.create("ada", `"visibility":"private","external_id":"x"`)
 	require.NoError(t, s.Delete(id))
 	require.ErrorContains(t, s.Delete(id), "there is no meeting")
-	s.do("ada", "GET /v1/meetings/"+id, "").is(404, "NOT_FOUND")
-	assert.Equal(t, `{"meetings":[]}`, s.do("ada", "GET /v1/meetings?external_id=x", "").Body.String())
+	s.request("ada", "GET /v1/meetings/"+id, "").is(404, "NOT_FOUND")
+	assert.Equal(t, `{"meetings":[]}`, s.request("ada", "GET /v1/meetings?external_id=x", "").Body.String())
 	assert.NotEqual(t, id, s.create("ada", `"external_id":"x"`), "the external id is free")
 }
 
@@ -80,7 +80,7 @@ func TestListedAfter_KeepsMeetingFromListsOnly(t *testing.T) {
 		ids, _ = s.list("ci", "external_id=late")
 		assert.Empty(t, ids)
 		assert.Equal(t, "created", s.status("ci", late))
-		s.do("ci", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","external_id":"late"}`).is(200, "")
+		s.request("ci", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","external_id":"late"}`).is(200, "")
 		time.Sleep(time.Nanosecond)
 		ids, _ = s.list("ci", "")
 		assert.Equal(t, []string{late, soon}, ids)
@@ -126,25 +126,25 @@ func TestDuration_OfWAVIsThatOfItsHeader(t *testing.T) {
 			require.NoError(t, s.Script(world.Script{Duration: tc.script}))
 			id := s.create("ci", "")
 			s.put(s.presigned("ci", id, "audio/wav"), "audio/wav", tc.recording).storage(200, "")
-			assert.Equal(t, tc.want, s.do("ci", "GET /v1/meetings/"+id, "").field("duration_seconds"))
+			assert.Equal(t, tc.want, s.request("ci", "GET /v1/meetings/"+id, "").field("duration_seconds"))
 		})
 	}
 }
 
 // TestSeed_RepeatsIDsAndCursors: URLs differ in date and signature alone, and the ids of meetings
-// do not depend on how many errors there were.
+// request not depend on how many errors there were.
 func TestSeed_RepeatsIDsAndCursors(t *testing.T) {
 	t.Parallel()
 	signature := regexp.MustCompile(`(X-Amz-Date|X-Amz-Credential|X-Amz-Signature)=[^&]*`)
 	run := func(seed uint64, errors int) (shown []string) {
 		s := newRig(t, func(cfg *engine.Config) { cfg.Seed = seed })
 		for range errors {
-			s.do("nobody", "GET /v1/usage", "").is(401, "UNAUTHENTICATED")
+			s.request("nobody", "GET /v1/usage", "").is(401, "UNAUTHENTICATED")
 		}
 		id := s.create("ci", "")
 		s.create("ci", "")
 		_, cursor := s.list("ci", "limit=1")
-		project := s.do("ci", "POST /v1/projects", `{"name":"x"}`).field("id")
+		project := s.request("ci", "POST /v1/projects", `{"name":"x"}`).field("id")
 		return []string{id, cursor, project, signature.ReplaceAllString(s.presigned("ci", id, "audio/wav"), "")}
 	}
 	first := run(7, 0)
@@ -181,7 +181,7 @@ func TestUpdate_OfTheWorld(t *testing.T) {
 		})
 		require.ErrorContains(t, err, "organisations[1].meetings: only a new organisation")
 		require.NoError(t, s.Update(func(w *world.World) error { w.Organisations = w.Organisations[:1]; return nil }))
-		s.do("globex", "GET /v1/usage", "").is(401, "UNAUTHENTICATED")
+		s.request("globex", "GET /v1/usage", "").is(401, "UNAUTHENTICATED")
 		_, found := s.Meeting(ids[0])
 		assert.False(t, found)
 	})
@@ -202,5 +202,5 @@ func TestAdd_AddsAllOrNone(t *testing.T) {
 			CreatorID: "emp_ada"}})
 	require.NoError(t, err)
 	assert.Len(t, ids, 2)
-	s.do("bob", "GET /v1/meetings/"+ids[1]+"/minutes", "").is(200, "")
+	s.request("bob", "GET /v1/meetings/"+ids[1]+"/minutes", "").is(200, "")
 }

@@ -27,11 +27,11 @@ func TestUploadURL(t *testing.T) {
 	for _, ct := range []string{`""`, `null`, `7`, `"audio"`, `"/wav"`, `"audio/"`, `"audio/*"`, `"*/*"`,
 		`"audio/wav;"x`, `"au dio/wav"`, `" audio/wav"`, `"audio/wav "`, `"audio/wav\r\n"`, `"audio/wäv"`,
 		`"audio/wav; x=\"é\""`, `"audio/wav; x=\"\u007f\""`, `"audio/wav; x=\"y"`, `"audio/wav/x"`} {
-		require.Equal(t, 400, s.do("ci", at, `{"content_type":`+ct+`}`).is(400, "INVALID_REQUEST").Code, ct)
+		require.Equal(t, 400, s.request("ci", at, `{"content_type":`+ct+`}`).is(400, "INVALID_REQUEST").Code, ct)
 	}
 	for _, ct := range []string{"audio/wav", "AUDIO/WAV", "audio/ogg; codecs=opus", "application/vnd.x+json",
 		"text/plain", "audio/az09", "audio/wav; x=~y"} {
-		r := s.do("ci", at, `{"content_type":"`+ct+`"}`).is(200, "")
+		r := s.request("ci", at, `{"content_type":"`+ct+`"}`).is(200, "")
 		require.Equal(t, "900", r.field("expires_in"))
 		require.Equal(t, "PUT", r.field("method"))
 		u, err := url.Parse(r.field("upload_url"))
@@ -81,10 +81,10 @@ func TestStorage(t *testing.T) {
 			s.put(forged, ct, "x").storage(403, "SignatureDoesNotMatch")
 		}
 		for _, method := range []string{"GET", "POST", "DELETE", "OPTIONS"} {
-			r := s.do("", method+" "+target, "").storage(405, "MethodNotAllowed")
+			r := s.request("", method+" "+target, "").storage(405, "MethodNotAllowed")
 			require.Equal(t, "PUT", r.Header().Get("Allow"))
 		}
-		require.Empty(t, s.do("", "HEAD "+target, "").Body.String())
+		require.Empty(t, s.request("", "HEAD "+target, "").Body.String())
 		s.put(target, ct, "x", func(r *http.Request) { r.ContentLength = -1 }).storage(411, "MissingContentLength")
 		s.put(target, ct, "", func(r *http.Request) { r.Header.Del("Content-Length") }).storage(411,
 			"MissingContentLength")
@@ -128,7 +128,7 @@ func TestStorage(t *testing.T) {
 
 		gone := s.create("ci", "")
 		target = s.presigned("ci", gone, "audio/wav")
-		s.do("ci", "DELETE /v1/meetings/"+gone, "").is(204, "")
+		s.request("ci", "DELETE /v1/meetings/"+gone, "").is(204, "")
 		s.put(target, "audio/wav", "x").storage(404, "NoSuchKey")
 	})
 }
@@ -153,7 +153,7 @@ func TestPut_FailsIfOvertaken(t *testing.T) {
 	require.Equal(t, int64(2), state.Audio.Size)
 	id = s.create("ci", "")
 	s.put(s.presigned("ci", id, "audio/a"), "audio/a", "",
-		meanwhile(func() { s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "") })).storage(404, "NoSuchKey")
+		meanwhile(func() { s.request("ci", "DELETE /v1/meetings/"+id, "").is(204, "") })).storage(404, "NoSuchKey")
 }
 
 // during does something before its text arrives.
@@ -198,6 +198,6 @@ func TestContentTypes(t *testing.T) {
 	id := s.create("ci", "")
 	s.put(s.presigned("ci", id, "audio/wav"), "audio/wav", "").storage(200, "")
 	require.Equal(t, "audio_rejected", s.status("ci", id), "an empty file")
-	require.Equal(t, "null", s.do("ci", "GET /v1/meetings/"+id, "").field("duration_seconds"))
-	require.NotContains(t, s.do("ci", "GET /v1/meetings/"+id, "").Body.String(), "duration")
+	require.Equal(t, "null", s.request("ci", "GET /v1/meetings/"+id, "").field("duration_seconds"))
+	require.NotContains(t, s.request("ci", "GET /v1/meetings/"+id, "").Body.String(), "duration")
 }

@@ -29,29 +29,29 @@ func TestVocabulary(t *testing.T) {
 	require.Equal(t,
 		`{"terms":["Kubernetes"],"entries":[{"term":"Kubernetes","variants":[{"text":"cooper `+
 			`netties","source":"auto"}]}],"max_terms":3}`,
-		s.do("ci", "GET /v1/vocabulary", "").is(200, "").Body.String())
+		s.request("ci", "GET /v1/vocabulary", "").is(200, "").Body.String())
 	for _, body := range []string{`{}`, `{"terms":null}`, `{"terms":["a"," "]}`, `{"terms":"a"}`,
 		`{"terms":["a","b","c","d"]}`, `{"terms":[1]}`} {
 		require.Equal(t, []any{"terms"},
-			s.do("ci", "PUT /v1/vocabulary", body).is(400, "INVALID_REQUEST").detail("fields"), body)
+			s.request("ci", "PUT /v1/vocabulary", body).is(400, "INVALID_REQUEST").detail("fields"), body)
 	}
 	require.Equal(t,
 		`{"terms":["b","Kubernetes"],"entries":[{"term":"b","variants":[]},{"term":"Kubernetes","variants":[`+
 			`{"text":"cooper netties","source":"auto"}]}],"max_terms":3}`,
-		s.do("ci", "PUT /v1/vocabulary", `{"terms":[" b ","Kubernetes","b","b "]}`).is(200, "").Body.String())
+		s.request("ci", "PUT /v1/vocabulary", `{"terms":[" b ","Kubernetes","b","b "]}`).is(200, "").Body.String())
 	for _, body := range []string{`{}`, `{"term":null}`, `{"term":" "}`, `{"term":["a"]}`} {
 		require.Equal(t, []any{"term"},
-			s.do("ci", "POST /v1/vocabulary/terms", body).is(400, "INVALID_REQUEST").detail("fields"), body)
+			s.request("ci", "POST /v1/vocabulary/terms", body).is(400, "INVALID_REQUEST").detail("fields"), body)
 	}
-	s.do("ci", "POST /v1/vocabulary/terms", `{"term":" B"}`).is(201, "")
+	s.request("ci", "POST /v1/vocabulary/terms", `{"term":" B"}`).is(201, "")
 	for _, known := range []string{"b", " Kubernetes", "B "} { // the first, one between and the last
-		again := s.do("ci", "POST /v1/vocabulary/terms", `{"term":"`+known+`"}`).is(200, "")
+		again := s.request("ci", "POST /v1/vocabulary/terms", `{"term":"`+known+`"}`).is(200, "")
 		require.Equal(t, `["b","Kubernetes","B"]`, again.field("terms"))
 	}
-	s.do("ci", "POST /v1/vocabulary/terms", `{"term":"one more"}`).is(400, "INVALID_REQUEST")
+	s.request("ci", "POST /v1/vocabulary/terms", `{"term":"one more"}`).is(400, "INVALID_REQUEST")
 	require.Equal(t, `{"terms":[],"entries":[],"max_terms":3}`,
-		s.do("ci", "PUT /v1/vocabulary", `{"terms":[]}`).is(200, "").Body.String())
-	require.Equal(t, "500", s.do("globex", "GET /v1/vocabulary", "").field("max_terms"))
+		s.request("ci", "PUT /v1/vocabulary", `{"terms":[]}`).is(200, "").Body.String())
+	require.Equal(t, "500", s.request("globex", "GET /v1/vocabulary", "").field("max_terms"))
 	require.NoError(t, s.update("org_acme", func(o *world.Organisation) {
 		o.Vocabulary = []minutes.VocabularyEntry{
 			{Term: "A", Variants: []minutes.VocabularyVariant{{Text: "a"}, {Text: "á", Source: "auto"}}},
@@ -61,14 +61,14 @@ func TestVocabulary(t *testing.T) {
 	require.Equal(t,
 		`{"terms":["A","B"],"entries":[{"term":"A","variants":[{"text":"a","source":"manual"},`+
 			`{"text":"á","source":"auto"}]},{"term":"B","variants":[{"text":"b","source":"manual"}]}],"max_terms":3}`,
-		s.do("ci", "GET /v1/vocabulary", "").Body.String())
+		s.request("ci", "GET /v1/vocabulary", "").Body.String())
 }
 
 // TestMembers is sections 2.3 and 4.1 with D16, D18 and D19.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, withAcme(func(o *world.Organisation) { o.MaxMembers = new(8) }))
-	list := s.do("ci", "GET /v1/employees", "").is(200, "").Body.String()
+	list := s.request("ci", "GET /v1/employees", "").is(200, "").Body.String()
 	require.True(t, strings.HasPrefix(list,
 		`{"members":[{"id":"emp_ada","name":"Ada Lovelace","role":"Engineer","status":"active"},`+
 			`{"id":"emp_bob","name":"Bob <Builder> & Sons","role":null,"status":"active"}`), list)
@@ -89,23 +89,23 @@ func TestMembers(t *testing.T) {
 		`{"name":"x","email":"a@b@c"}`:           "INVALID_EMAIL [email]",
 		`{"name":"x","email":"x y@z"}`:           "INVALID_EMAIL [email]",
 	} {
-		r := s.do("ci", "POST /v1/employees", body)
+		r := s.request("ci", "POST /v1/employees", body)
 		require.Equal(t, want, fmt.Sprint(r.x.Code, " ", r.detail("fields")), body)
 	}
 	for _, email := range []string{"ADA@acme.example", "Gone@Acme.Example"} {
-		r := s.do("ci", "POST /v1/employees", `{"name":"x","email":"`+email+`"}`).is(409, "EMAIL_TAKEN")
+		r := s.request("ci", "POST /v1/employees", `{"name":"x","email":"`+email+`"}`).is(409, "EMAIL_TAKEN")
 		require.Contains(t, []any{"emp_ada", "emp_gone"}, r.detail("member_id"))
 		require.NotEmpty(t, r.detail("name"))
 	}
-	r := s.do("ci", "POST /v1/employees",
+	r := s.request("ci", "POST /v1/employees",
 		`{"name":" Eve ","email":"eve@acme.example","role":" Lead ","description":"Knows."}`).is(201, "")
 	require.Equal(t, `{"id":"`+r.field("id")+`","name":"Eve","role":"Lead","status":"no_account"}`, r.Body.String())
 	require.Regexp(t, `^emp_`, r.field("id"))
-	s.do("ci", "POST /v1/employees",
+	s.request("ci", "POST /v1/employees",
 		`{"name":"`+strings.Repeat("é", 80)+`","email":"","role":"","description":null}`).is(201, "")
-	s.do("ci", "POST /v1/employees", `{"name":"x"}`).is(409, "MEMBER_LIMIT_EXCEEDED")
-	s.do("ci", "POST /v1/employees", `{"name":"x","email":"EVE@acme.example"}`).is(409, "EMAIL_TAKEN")
-	s.do("ci", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","participant_ids":["`+r.field("id")+`"]}`).is(201,
+	s.request("ci", "POST /v1/employees", `{"name":"x"}`).is(409, "MEMBER_LIMIT_EXCEEDED")
+	s.request("ci", "POST /v1/employees", `{"name":"x","email":"EVE@acme.example"}`).is(409, "EMAIL_TAKEN")
+	s.request("ci", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","participant_ids":["`+r.field("id")+`"]}`).is(201,
 		"")
 }
 
@@ -114,14 +114,14 @@ func TestProjectsTemplatesUsage(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, withAcme(func(o *world.Organisation) { o.NextResetAt = "2099-12-01" }))
 	require.Equal(t, `{"projects":[{"id":"prj_apollo","name":"Apollo"}]}`,
-		s.do("ci", "GET /v1/projects", "").is(200, "").Body.String())
-	require.Equal(t, `{"projects":[]}`, s.do("globex", "GET /v1/projects", "").is(200, "").Body.String())
+		s.request("ci", "GET /v1/projects", "").is(200, "").Body.String())
+	require.Equal(t, `{"projects":[]}`, s.request("globex", "GET /v1/projects", "").is(200, "").Body.String())
 	tooLong := `{"name":"` + strings.Repeat("é", 121) + `"}`
 	for _, body := range []string{`{}`, `{"name":" "}`, tooLong, `{"name":null}`} {
 		require.Equal(t, []any{"name"},
-			s.do("ci", "POST /v1/projects", body).is(400, "INVALID_REQUEST").detail("fields"))
+			s.request("ci", "POST /v1/projects", body).is(400, "INVALID_REQUEST").detail("fields"))
 	}
-	r := s.do("ci", "POST /v1/projects", `{"name":" `+strings.Repeat("é", 120)+` "}`).is(201, "")
+	r := s.request("ci", "POST /v1/projects", `{"name":" `+strings.Repeat("é", 120)+` "}`).is(201, "")
 	require.Equal(t, `{"id":"`+r.field("id")+`","name":"`+strings.Repeat("é", 120)+`"}`, r.Body.String())
 	require.Regexp(t, `^prj_`, r.field("id"))
 	s.create("ci", `"project_id":"`+r.field("id")+`"`)
@@ -130,15 +130,15 @@ func TestProjectsTemplatesUsage(t *testing.T) {
 			`minutes","source":"service","description":null,"is_default":false,"version":1},`+
 			`{"id":"tpl_brief","name":"Brief","source":"organisation","description":"Actions first, then `+
 			`decisions.","is_default":true,"version":null}]}`,
-		s.do("ci", "GET /v1/templates", "").is(200, "").Body.String())
+		s.request("ci", "GET /v1/templates", "").is(200, "").Body.String())
 	require.Equal(t,
 		`{"templates":[{"id":"tpl_standard","name":"Standard `+
 			`minutes","source":"service","description":null,"is_default":true,"version":null}]}`,
-		s.do("globex", "GET /v1/templates", "").Body.String())
+		s.request("globex", "GET /v1/templates", "").Body.String())
 	require.Equal(t, `{"credits_remaining":1000,"next_reset_at":"2099-12-01","transcribe_seconds_remaining":360000}`,
-		s.do("ci", "GET /v1/usage", "").is(200, "").Body.String())
+		s.request("ci", "GET /v1/usage", "").is(200, "").Body.String())
 	require.Equal(t, `{"credits_remaining":1000,"next_reset_at":null,"transcribe_seconds_remaining":360000}`,
-		s.do("globex", "GET /v1/usage", "").Body.String())
+		s.request("globex", "GET /v1/usage", "").Body.String())
 }
 
 // The first of several default templates is the default, and the first of all if none is marked (D25).
@@ -155,7 +155,7 @@ func TestDefaultTemplate_IsTheFirst(t *testing.T) {
 				o.Templates = append(o.Templates, world.Template{ID: fmt.Sprint("tpl_", i), IsDefault: isDefault})
 			}
 		}))
-		m := s.do("ci", "GET /v1/meetings/"+s.create("ci", ""), "")
+		m := s.request("ci", "GET /v1/meetings/"+s.create("ci", ""), "")
 		assert.Equal(t, want, m.field("template_id"))
 	}
 }
@@ -163,9 +163,9 @@ func TestDefaultTemplate_IsTheFirst(t *testing.T) {
 // said returns the transcript and the minutes, as Markdown and HTML, of a new meeting.
 func (s *rig) said(fields string) (transcript, markdown, html string) {
 	at := "GET /v1/meetings/" + s.done("ci", fields)
-	return s.do("ci", at+"/transcript", "").is(200, "").field("transcript"),
-		s.do("ci", at+"/minutes?format=markdown", "").is(200, "").field("content"),
-		s.do("ci", at+"/minutes", "").is(200, "").field("content")
+	return s.request("ci", at+"/transcript", "").is(200, "").field("transcript"),
+		s.request("ci", at+"/minutes?format=markdown", "").is(200, "").field("content"),
+		s.request("ci", at+"/minutes", "").is(200, "").field("content")
 }
 
 // TestTranscript is D14 and section 1: labels, no ids, no names, the vocabulary's spelling.
@@ -198,18 +198,18 @@ func TestMinutes(t *testing.T) {
 	s := newRig(t)
 	id := s.done("ci", `"participant_ids":["emp_ada","emp_bob"],"time":"09:30"`)
 	at := "GET /v1/meetings/" + id + "/minutes"
-	before := s.do("ci", at, "").is(200, "")
+	before := s.request("ci", at, "").is(200, "")
 	assert.Equal(t, "html", before.field("format"))
 	assert.Equal(t, "tpl_brief", before.field("template_id"))
-	s.do("ci", at+"?format=", "").is(200, "")
+	s.request("ci", at+"?format=", "").is(200, "")
 	for _, q := range []string{"?format=pdf", "?format=HTML"} {
-		s.do("ci", at+q, "").is(400, "INVALID_REQUEST")
+		s.request("ci", at+q, "").is(400, "INVALID_REQUEST")
 	}
-	s.do("ci", "GET /v1/meetings/none/minutes?format=pdf", "").is(404, "NOT_FOUND")
-	s.do("ci", "GET /v1/meetings/"+s.create("ci", "")+"/minutes?format=pdf", "").is(400, "INVALID_REQUEST")
-	s.do("ci", "PATCH /v1/meetings/"+id, `{"title":"Later","date":"2027-01-01"}`).is(200, "")
-	assert.Equal(t, before.field("content"), s.do("ci", at, "").field("content"), "written once")
-	markdown := s.do("ci", at+"?format=markdown", "").field("content")
+	s.request("ci", "GET /v1/meetings/none/minutes?format=pdf", "").is(404, "NOT_FOUND")
+	s.request("ci", "GET /v1/meetings/"+s.create("ci", "")+"/minutes?format=pdf", "").is(400, "INVALID_REQUEST")
+	s.request("ci", "PATCH /v1/meetings/"+id, `{"title":"Later","date":"2027-01-01"}`).is(200, "")
+	assert.Equal(t, before.field("content"), s.request("ci", at, "").field("content"), "written once")
+	markdown := s.request("ci", at+"?format=markdown", "").field("content")
 	for _, part := range []string{"# Weekly\n", "2026-03-02 09:30\n", "Duration:** 0:00:01\n",
 		"Participants:** Ada Lovelace, Bob <Builder> & Sons\n", "*Brief*", "- **Ada Lovelace:** Good morning",
 		"- **Bob <Builder> & Sons:** Since"} {

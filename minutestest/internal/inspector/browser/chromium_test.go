@@ -56,7 +56,7 @@ func browse(t *testing.T, url string) *page {
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
 	p := &page{t: t, ctx: ctx}
-	p.do()
+	p.perform()
 	require.NoError(t, chromedp.Listen(ctx, func(event any) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -71,7 +71,7 @@ func browse(t *testing.T, url string) *page {
 			}
 		}
 	}))
-	p.do(chromedp.Navigate(url))
+	p.perform(chromedp.Navigate(url))
 	t.Cleanup(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -83,7 +83,7 @@ func browse(t *testing.T, url string) *page {
 // step is something to do in a page.
 type step = chromedp.Action[chromedp.Void]
 
-func (p *page) do(steps ...step) {
+func (p *page) perform(steps ...step) {
 	p.t.Helper()
 	require.NoError(p.t, chromedp.Do(p.ctx, steps...))
 }
@@ -158,6 +158,6 @@ func (p *page) settled() {
 // set chooses in a field, or writes into it, as a person would.
 func (p *page) set(selector, value string) {
 	p.t.Helper()
-	p.do(js(fmt.Sprintf(`{ const e = document.querySelector(%s); e.value = %s; e.dispatchEvent(new Event("input", `+
+	p.perform(js(fmt.Sprintf(`{ const e = document.querySelector(%s); e.value = %s; e.dispatchEvent(new Event("input", `+
 		`{bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); }`, quote(selector), quote(value))))
 }

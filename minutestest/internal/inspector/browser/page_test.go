@@ -66,7 +66,7 @@ func inside(selector string) string {
 func (p *page) fits(name string) {
 	p.t.Helper()
 	for _, width := range []int64{1280, 400} {
-		p.do(chromedp.EmulateViewport(width, 860))
+		p.perform(chromedp.EmulateViewport(width, 860))
 		p.settled()
 		p.shoot(fmt.Sprintf("%s-%d", name, width))
 		assert.LessOrEqual(p.t, ask[int64](p, "document.documentElement.scrollWidth"), width)
@@ -76,7 +76,7 @@ func (p *page) fits(name string) {
 			assert.True(p.t, ask[bool](p, inside(selector)), "%s at %d px", selector, width)
 		}
 	}
-	p.do(chromedp.EmulateViewport(1280, 860))
+	p.perform(chromedp.EmulateViewport(1280, 860))
 	p.settled()
 }
 
@@ -179,7 +179,7 @@ func TestLive_ShowsAndOrders(t *testing.T) {
 	p.until(`document.querySelector("#rejection").innerText.startsWith("This is not valid JSON: the text ends too ` +
 		`early.")`)
 	p.click("#sending button", "Cancel")
-	p.do(js(`globalThis.confirm = () => true`))
+	p.perform(js(`globalThis.confirm = () => true`))
 	p.click("#orders button", "Reset")
 	assert.Equal(t, "POST /reset ", <-control.said)
 }
