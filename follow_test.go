@@ -276,8 +276,8 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 		0, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute,
 		320 * time.Minute, 640 * time.Minute, 1280 * time.Minute, 24 * time.Hour, 24 * time.Hour,
 	}
-	days := time.Duration(testbase.Many(4, 1))
-	yields := testbase.Many(len(gaps), 8)
+	hours := time.Duration(testbase.Many(4*24, 3))
+	yields := testbase.Many(len(gaps), 5)
 	for name, test := range map[string]struct {
 		faults int
 		skip   func(yields int) bool // of the bad meeting; nil: no Skip
@@ -285,10 +285,10 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 		want   int // yields of the bad meeting
 		last   error
 	}{
-		"up to once a day":   {always, nil, days * 24 * time.Hour, yields, minutes.ErrForbidden},
-		"with Skip":          {always, func(int) bool { return false }, 3 * time.Hour, 5, minutes.ErrForbidden},
-		"until it works":     {3, nil, 3 * time.Hour, 4, nil},
-		"until Skip says so": {always, func(n int) bool { return n == 2 }, 3 * time.Hour, 2, minutes.ErrForbidden},
+		"up to once a day":   {always, nil, hours * time.Hour, yields, minutes.ErrForbidden},
+		"with Skip":          {always, func(int) bool { return false }, 2 * time.Hour, 4, minutes.ErrForbidden},
+		"until it works":     {3, nil, 2 * time.Hour, 4, nil},
+		"until Skip says so": {always, func(n int) bool { return n == 2 }, time.Hour, 2, minutes.ErrForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -359,7 +359,7 @@ func TestFollow_YieldsMeetingWhoseAudioComesLate(t *testing.T) {
 func TestFollow_FetchesOnceForTwoProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const meetings = 60
+		meetings := testbase.Many(60, 20)
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes, Times: minutestest.Always},
 			minutestest.Delay(50*time.Millisecond))

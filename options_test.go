@@ -133,8 +133,8 @@ func TestWithAPIKeyFunc_WaitsOutlastChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		days := testbase.Many(7, 2)
-		day := time.Duration(testbase.Many(24, 3)) * time.Hour
-		waits := testbase.Many(200, 5)
+		day := time.Duration(testbase.Many(24, 2)) * time.Hour
+		waits := testbase.Many(200, 3)
 		srv := minutestest.NewServer(t)
 		v := &vault{srv: srv, began: time.Now(), day: day, closed: day * 5 / 4}
 		out := new(testbase.Buffer)

@@ -75,7 +75,7 @@ func TestProcess_SurvivesOutages(t *testing.T) {
 	} {
 		t.Run(string(first), func(t *testing.T) {
 			t.Parallel()
-			n := testbase.Many(40, 8)
+			n := testbase.Many(40, 4)
 			synctest.Test(t, func(t *testing.T) {
 				testbase.Timeout(t, 24*time.Hour)
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))

@@ -641,7 +641,7 @@ func TestWaitAll_FetchesSpareAServiceThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		var ids []string
-		for range 100 {
+		for range testbase.Many(100, 24) {
 			ids = append(ids, testkit.Uploaded(t, testkit.Client(srv), "Weekly").ID)
 		}
 		time.Sleep(time.Hour)
