@@ -405,7 +405,7 @@ func ExampleMeetingsService_Follow() {
 	handled := map[string]bool{} // a table of your database
 
 	opts := &minutes.FollowOptions{
-		Since: time.Now().AddDate(0, -1, 0),
+		Since: time.Now().AddDate(0, -2, 0),
 		Skip:  func(m *minutes.Meeting) bool { return handled[m.ID] },
 	}
 	for result, err := range client.Meetings.Follow(ctx, opts) {

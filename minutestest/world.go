@@ -107,23 +107,28 @@ func DefaultWorld() World {
 				Description: "What was decided, and nothing else.",
 			},
 		},
-		Vocabulary: []minutes.VocabularyEntry{
-			{
-				Term:     "Kubernetes",
-				Variants: []minutes.VocabularyVariant{{Text: "cooper netties", Source: minutes.VariantSourceAuto}},
-			},
-			{
-				Term:     "PostgreSQL",
-				Variants: []minutes.VocabularyVariant{{Text: "post gress", Source: minutes.VariantSourceManual}},
-			},
-			{Term: "Grafana", Variants: []minutes.VocabularyVariant{}},
-		},
+		Vocabulary: defaultVocabulary(),
 		Keys: []Key{
 			{Secret: "key_ci", IntegrationID: "int_ci"},
 			{Secret: "key_ada", MemberID: "emp_ada"},
 			{Secret: "key_ben", MemberID: "emp_ben"},
 		},
 	}}}
+}
+
+// defaultVocabulary has terms with and without variants.
+func defaultVocabulary() []minutes.VocabularyEntry {
+	return []minutes.VocabularyEntry{
+		{
+			Term:     "Kubernetes",
+			Variants: []minutes.VocabularyVariant{{Text: "cooper netties", Source: minutes.VariantSourceAuto}},
+		},
+		{
+			Term:     "PostgreSQL",
+			Variants: []minutes.VocabularyVariant{{Text: "post gress", Source: minutes.VariantSourceManual}},
+		},
+		{Term: "Grafana", Variants: []minutes.VocabularyVariant{}},
+	}
 }
 
 // defaultMembers has a member in each status.
