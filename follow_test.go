@@ -276,7 +276,7 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 		0, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute,
 		320 * time.Minute, 640 * time.Minute, 1280 * time.Minute, 24 * time.Hour, 24 * time.Hour,
 	}
-	hours := time.Duration(testbase.Many(4*24, 3))
+	within := time.Duration(testbase.Many(int(4*24*time.Hour), int(3*time.Hour)))
 	yields := testbase.Many(len(gaps), 5)
 	for name, test := range map[string]struct {
 		faults int
@@ -285,7 +285,7 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 		want   int // yields of the bad meeting
 		last   error
 	}{
-		"up to once a day":   {always, nil, hours * time.Hour, yields, minutes.ErrForbidden},
+		"up to once a day":   {always, nil, within, yields, minutes.ErrForbidden},
 		"with Skip":          {always, func(int) bool { return false }, 2 * time.Hour, 4, minutes.ErrForbidden},
 		"until it works":     {3, nil, 2 * time.Hour, 4, nil},
 		"until Skip says so": {always, func(n int) bool { return n == 2 }, time.Hour, 2, minutes.ErrForbidden},

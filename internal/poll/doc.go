@@ -18,15 +18,15 @@
 //
 // For example, somebody begins to wait for three meetings. As newcomers they are due at once, so
 // each gets a GET, eight in a second. The first good response makes a meeting due thirty seconds
-// later (up to nine more in a Poller's first minute: see plan.phase). Fewer than five waits are not
-// worth a page, so each goes on with a GET every thirty seconds.
+// later (up to nine more in the first two cycles after nobody waited: see plan.phase). Fewer than
+// five waits are not worth a page, so each goes on with a GET every thirty seconds.
 //
 // If seven waits begin together, the first gets a GET, and the page is already the second request,
-// because from the fifth wait on a sweep begins as soon as any GET is due, a newcomer's too. Say
-// that the first page shows six of the seven. It saves six GETs and costs one request, so it pays:
-// the six become expected, and the page is read every thirty seconds instead. The seventh has a GET
-// every thirty seconds. If the page no longer shows one of the six, that one falls due when the
-// sweep has ended.
+// because from the fifth wait on a sweep begins as soon as any GET is due, a newcomer's too. While
+// the page is under way, the GETs of the others go on. Say that it shows six of the seven. It saves
+// six GETs and costs one request, so it pays: the six become expected, and the page is read every
+// thirty seconds instead. The seventh has a GET every thirty seconds. If the page no longer shows
+// one of the six, that one falls due when the sweep has ended.
 //
 // With many waits, everything is seen once in a cycle. It takes thirty seconds, or more if they
 // need more requests than fit into that (see cycleOf).
@@ -37,8 +37,8 @@
 //
 //  1. A 404 or a rejection of a GET is a success of the service. If it counts as a failure, it
 //     becomes an outage.
-//  2. The time of the next sweep is computed when it is asked for (began plus the cycle of now). It
-//     is never stored when the sweep begins.
+//  2. The time of the next sweep is computed when it is asked for (began plus the present cycle).
+//     It is never stored when the sweep begins.
 //  3. After a 429, GETs must not replace pages: otherwise ten processes collapse into 27,000 GETs.
 //  4. If only the list is limited, only pages back off, and the list's Retry-After must not stop
 //     GETs.

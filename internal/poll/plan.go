@@ -225,7 +225,7 @@ func (p *plan) getEnded(w *watch) {
 func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 	switch f.Kind {
 	case RateLimited: // it stays due with its old time: internal/rest delays all requests after a 429
-		if p.pageGot429 { // not only the list is limited, so pages need not wait
+		if p.pageGot429 { // nor is it only the list that is limited, so pages need not wait longer
 			p.pageFailures = 0
 			p.retryAt = 0
 		}

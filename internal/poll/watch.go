@@ -13,16 +13,16 @@ type watch struct {
 	state   state
 	// dueAt is when the next GET is due. While the state is expected, it is the constant never.
 	dueAt time.Duration
-	// notBefore is the earliest time of the next GET, even if somebody asks for it, unless it is
-	// asked for at once.
+	// notBefore is the earliest time of the next GET. Ask does not change it, but Ask with atOnce
+	// sets it to the present time.
 	notBefore time.Duration
 	// seen is when a response last showed the meeting.
 	seen time.Duration
 	// mayWait is how long the next GET may be put off because the meeting changes rarely. Otherwise
 	// it is 0.
 	mayWait time.Duration
-	// asked is not 0 if somebody has asked for a GET that no page can replace. The GET must have
-	// this number or a higher one.
+	// asked is the least Sent.Number of a GET that satisfies an Ask, which no page can replace. It
+	// is 0 if nobody has asked.
 	asked int64
 	// foreignSince is when the first Foreign failure came since a response last showed the meeting.
 	// It is 0 if none came.
@@ -39,8 +39,8 @@ type watch struct {
 type state int8
 
 const (
-	// newcomer: somebody has begun to wait, and has seen no status yet. The GET comes before those
-	// of all other meetings.
+	// newcomer: somebody has begun to wait, and no GET has been decided on since. It comes before
+	// nearly all others (see nextGET). After a 429, the state is due, but dueAt keeps its place.
 	newcomer state = iota
 	// due: the GET has a time, which may have come.
 	due

@@ -52,9 +52,9 @@ type sweep struct {
 	cursor string
 	// pages is how many have been read.
 	pages int
-	// paid is how many of them have paid for themselves: those up to the last one that did.
+	// paid is the number of the last page up to which the sweep has paid for itself.
 	paid int
-	// saved is how many GETs the pages after those save.
+	// saved is how many GETs the pages after that one save, which is not enough so far.
 	saved int
 	// missing is how many meetings no page of this sweep has shown.
 	missing int
@@ -72,7 +72,7 @@ func (p *plan) pageAt(now time.Duration) time.Duration {
 		return p.retryAt
 	case p.expected > 0 || p.sweepAlways: // a sweep begins once a cycle
 		return max(p.retryAt, p.began+p.cycle(now))
-	case p.awaited >= few && len(p.queue) > 0: // but not before it can save a GET
+	case p.awaited >= few && len(p.queue) > 0: // the first one begins once a GET is due, which it may save
 		return max(p.retryAt, p.began+p.cycle(now), p.queue[0].dueAt)
 	}
 	return never
@@ -176,7 +176,7 @@ func (p *plan) onPage(w *watch, now time.Duration, inWindow bool) {
 		return
 	}
 	switch {
-	case w.state == underWay: // until its GET has ended
+	case w.state == underWay: // it stays so; when the GET ends, the time below counts
 	case inWindow:
 		p.enter(w, expected)
 	default:
