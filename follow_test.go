@@ -276,7 +276,8 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 		0, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute,
 		320 * time.Minute, 640 * time.Minute, 1280 * time.Minute, 24 * time.Hour, 24 * time.Hour,
 	}
-	within := time.Duration(testbase.Many(int(4*24*time.Hour), int(3*time.Hour)))
+	hours := testbase.Many(4*24, 3)
+	within := time.Hour * time.Duration(hours)
 	yields := testbase.Many(len(gaps), 5)
 	for name, test := range map[string]struct {
 		faults int
