@@ -41,8 +41,7 @@ func troubled(t *testing.T) (srv *minutestest.Server, held string) {
 	srv.Inject(minutestest.Match{Operation: minutes.OpTemplatesList}, minutestest.Reset())
 	client := srv.Client()
 	held = meeting(t, client, "Weekly")
-	srv.Advance(held, "")
-	srv.Advance(meeting(t, client, "Failed"), minutes.StatusMinutesFailed)
+	meeting(t, client, "Failed")
 	meeting(t, client, hostile)
 	for range 2 {
 		_, err := client.Meetings.Get(t.Context(), held)
