@@ -39,8 +39,8 @@ type Response struct {
 	Body       []byte      `json:"-"` // at most 4 MiB, or 8 MiB for minutes and a transcript
 }
 
-// Format leaves out the body, because it may contain an upload URL. So do the packages slog and
-// encoding/json.
+// Format leaves out the body, as the packages slog and encoding/json do, because the body may contain
+// an upload URL.
 func (r Response) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "minutes.Response(%d, body of %d bytes)", r.StatusCode, len(r.Body))
 }

@@ -18,14 +18,14 @@
 // [MeetingsService.Wait] or [MeetingsService.WaitAll]. The service has no webhook;
 // [MeetingsService.Follow] finds new meetings instead.
 //
-// Package [github.com/meeting-minutes/minutes-go/minutestest] is an in-memory fake of the service,
-// for tests in which, with [testing/synctest], an hour's wait takes milliseconds.
+// Package [github.com/meeting-minutes/minutes-go/minutestest] is an in-memory fake of the service
+// for tests. With [testing/synctest], an hour's wait takes milliseconds.
 //
 // # Waiting
 //
-// The service sends no events, so the Client polls. For many meetings it reads list pages. A single
-// meeting it polls (one GET) at most once in thirty seconds for all its waits together, because the
-// service asks for that interval. There is one exception: the first poll after an upload by this
+// The service sends no events, so the Client polls. For many meetings it reads list pages. It polls
+// any one meeting, with a GET, at most once in thirty seconds, however many waits there are for it,
+// because the service asks for that interval. There is one exception: the first poll after an upload by this
 // Client, or after its request for an upload URL, may come less than thirty seconds after the
 // previous one. A wait has no overall timeout, so set a deadline on ctx.
 //

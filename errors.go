@@ -69,7 +69,7 @@ const (
 	ErrMinutesNotReady     ErrorCode = "MINUTES_NOT_READY"     // 409: they do not exist yet
 	ErrTranscriptNotReady  ErrorCode = "TRANSCRIPT_NOT_READY"  // 409: it does not exist yet
 	ErrParticipantsLocked  ErrorCode = "PARTICIPANTS_LOCKED"   // 409: the meeting has audio
-	// 409: a meeting that the key cannot see has it (assumed).
+	// 409: the ExternalID belongs to a meeting that the key cannot see (assumed).
 	ErrExternalIDTaken ErrorCode = "EXTERNAL_ID_TAKEN"
 
 	// 500: a fault on the service's side.
@@ -105,10 +105,10 @@ const ErrRateLimited ErrorCode = "RATE_LIMITED"
 // two cases the earlier response does not count, so the fields of the response are empty and
 // StatusCode is 0:
 //
-//   - It was a 4xx, and the service may have carried out a later attempt. The 4xx would wrongly say
-//     that nothing was done.
-//   - It was a 401, and the function of [WithAPIKeyFunc] then returned an error, or another key
-//     with which no attempt was made. The 401 concerned an earlier key.
+//   - It was a 4xx, such as a 429, and the service may have carried out a later attempt, whose
+//     response was lost. The 4xx would wrongly say that nothing was done.
+//   - It was a 401, and the function of [WithAPIKeyFunc] then failed, or returned a new key that the
+//     Client did not get to try. The 401 says nothing about the new key.
 type Error struct {
 	// StatusCode is that of the last response, or 0 if there was none. It is also 0 if
 	// FindByExternalID found no meeting.
@@ -246,8 +246,8 @@ func (e *ParamError) Error() string { return "minutes: " + e.Param + ": " + e.Re
 func (e *ParamError) Unwrap() error { return e.Err }
 
 // MeetingFailedError reports that a meeting reached one of the four failure statuses ([section 3]),
-// which are final. Its text says how to try again. After StatusMinutesFailed there is a transcript,
-// which Delete would remove, so fetch it first.
+// which are final. Its text says how to try again. If you delete the meeting for that, fetch the
+// transcript first after StatusMinutesFailed, because Delete removes it.
 //
 // [section 3]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#3-statuses
 type MeetingFailedError struct {
@@ -383,8 +383,7 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //
 //   - a 429, a 408 or a 5xx from the service;
 //   - an error of the function of [WithAPIKeyFunc];
-//   - an API request that got no response, or a page with a 2xx that another server sent, such as a
-//     proxy;
+//   - an API request that got no response, or got a 2xx page from another server, such as a proxy;
 //   - a *StorageError that may not recur, such as a 503 or an expired upload URL;
 //   - minutes or a transcript that are not ready ([section 3]);
 //   - a file that changed during its upload, because the next upload starts again with the file as

@@ -119,8 +119,8 @@ func WithInsecureHTTP() Option {
 //     HTTP/2.
 //   - The Client uses any other transport as it is. If yours wraps an [http.Transport], set its
 //     HTTP2.SendPingTimeout, and its ExpectContinueTimeout so that rejected uploads show a reason.
-//   - If the transport adds a header such as Authorization, or records URLs, give uploads another
-//     one with WithStorageHTTPClient: storage must not get your credentials, and the presigned URL
+//   - If the transport adds a header such as Authorization, or records URLs, give uploads a
+//     different transport with WithStorageHTTPClient: storage must not get your credentials, and the presigned URL
 //     of an upload is a credential itself.
 //   - The transport must not retry, and must not follow redirects, by itself. The Client cannot
 //     know what such a transport has sent, so a request that is not safe to repeat could be carried

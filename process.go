@@ -47,7 +47,7 @@ type Result struct {
 	// MeetingID is set as soon as there is a meeting. If Create failed, Params identifies the job.
 	MeetingID  string
 	Meeting    *Meeting             // last snapshot; nil if no response showed the meeting
-	Created    bool                 // from Create, which says when it is false
+	Created    bool                 // as Create returns it; see there for when it is false
 	Params     *MeetingCreateParams // of Process or Job; otherwise nil
 	Minutes    *Minutes             // nil if Until is an earlier status
 	Transcript *Transcript          // nil without the option Transcript
@@ -66,9 +66,9 @@ type Result struct {
 //   - If someone deleted the meeting of an earlier run, Process creates another, whereas
 //     [MeetingsService.Resume] never does.
 //   - Process waits for an upload slot (see [WithUploadConcurrency]) and opens the recording before
-//     it creates the meeting, so an unusable recording costs no request. This holds for every run,
-//     so keep the recording until Process has succeeded, even if the meeting has its audio; Resume
-//     does not need it then.
+//     it creates the meeting, so an unusable recording costs no request. Every run opens the
+//     recording, even if the meeting already has its audio. So keep it until Process has succeeded,
+//     or use Resume, which needs no recording once there is audio.
 //
 // Errors:
 //   - *[ParamError] with a nil Result: params or source is nil, or opts are invalid. All other
@@ -198,8 +198,8 @@ type Job struct {
 //   - Two jobs with the same ExternalID share one meeting, and both yield its minutes.
 //   - ProcessAll starts as many jobs as [WithUploadConcurrency] allows, and the next one when the
 //     upload of a job has ended. So a long list of jobs does not open all its recordings at once.
-//   - ProcessAll ranges over jobs on another goroutine. When the loop ends, that goroutine has
-//     ended as well, unless jobs blocks at that time: then it ends at its next yield. Source and
+//   - ProcessAll ranges over jobs on another goroutine. That goroutine ends no later than
+//     the loop, unless jobs blocks at that moment: then it ends when jobs next yields. Source and
 //     Progress run on other goroutines, too, but OnStatus runs on that of the loop. A panic in
 //     jobs, Source or Progress ends the program.
 //   - When ctx is done, or the service rejects the key, ProcessAll reads no further job, and each

@@ -18,7 +18,8 @@ import (
 )
 
 // MaxRecordingSize is the largest recording that this package uploads, in bytes (1 GiB). The
-// service's limit is about 10^9 bytes ([section 8]) and not exact, so do not rely on more.
+// service's own limit is lower, about 10^9 bytes, but not exact ([section 8]). So a recording between
+// the two is sent, but may be rejected.
 //
 // [section 8]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#8-limits-and-costs
 const MaxRecordingSize = 1 << 30
@@ -159,8 +160,8 @@ func checkNotURL(path string) error {
 
 // FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client
 // does not close ra, and finds the type from the content if contentType is empty, or is neither
-// audio/* nor video/* (see [Recording]). If ra is a file, size must be the file's size, also as in
-// Recording.
+// audio/* nor video/* (see [Recording]). As in Recording, if ra is a file, size must be the file's
+// size.
 //
 // Errors of the Source: a *[ParamError] if a parameter is invalid, with [ErrRecordingEmpty] or
 // [ErrRecordingTooLarge] for the size.

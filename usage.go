@@ -17,7 +17,7 @@ type UsageService struct{ service }
 //
 // [section 2.9]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 type Usage struct {
-	// CreditsRemaining is the number of credits; writing the minutes of a meeting costs them.
+	// CreditsRemaining is the number of credits that are left; writing minutes costs credits.
 	CreditsRemaining int `json:"credits_remaining"`
 	// TranscribeSecondsRemaining is how many seconds of audio can still be transcribed.
 	TranscribeSecondsRemaining int `json:"transcribe_seconds_remaining"`

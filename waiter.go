@@ -32,8 +32,8 @@ type WaitOptions struct {
 	OnStatus func(*Meeting)
 }
 
-// ErrNoAudio means that no response showed audio before AudioTimeout had passed or, after an upload
-// by Process, ProcessAll or Resume, within ten minutes. Resume also returns it if it has no
+// ErrNoAudio means that the meeting still had no audio when AudioTimeout had passed, or ten minutes
+// after an upload by Process, ProcessAll or Resume. Resume also returns it if it has no
 // recording for a meeting without audio. The recording can still be uploaded, so [Retryable] is
 // true for ErrNoAudio. It is not a code of the service.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
@@ -41,9 +41,9 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 // Wait waits until a meeting reaches minutes_ready, or WaitOptions.Until, and returns the meeting.
 // It needs the scope meetings:read.
 //
-// Wait has no overall timeout, because a recording may take hours. A 429, a 5xx (also from a
-// proxy), a lost connection or an unknown status never ends it; of an unknown status, the log
-// warns. So set a deadline on ctx.
+// Wait has no overall timeout, because a recording may take hours. Nor does a 429, a 5xx (also from a
+// proxy), a lost connection or an unknown status end it, so set a deadline on ctx. The log warns of an
+// unknown status.
 //
 // All waits of a Client share one poller. It polls a meeting at most once in thirty seconds
 // ([section 6]), or less often if the service asks for that with Cache-Control. If a response has
@@ -137,8 +137,8 @@ func (o *WaitOptions) goal() goal {
 //   - Result.Err is the error of one meeting, and does not end the other waits. A repeated id is
 //     yielded once.
 //   - WaitAll ranges over ids on another goroutine, so ids may block, and a panic in it ends the
-//     program. When the loop ends, that goroutine has ended as well, unless ids blocks at that
-//     time: then it ends at its next yield.
+//     program. That goroutine ends no later than the loop, unless ids blocks at that moment: then
+//     the goroutine ends when ids next yields.
 //   - If you leave the loop, the remaining waits end, but the service goes on processing their
 //     meetings.
 //   - If the body of the loop is slow, WaitAll fetches the minutes of only a few meetings ahead of

@@ -26,8 +26,8 @@ func (l *limit) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case err != nil: // no response, so nothing is known about the limit
 	case resp.StatusCode == http.StatusTooManyRequests:
-		// This holds back all calls, and at least as long as a backoff without Retry-After would. The
-		// rejected one also waits in the function backoff, at the same time.
+		// All calls pause for the Retry-After of this 429, which exchange has stored, and at least for
+		// the usual backoff.
 		pause := max(min(k.response.RetryAfter, MaxRetryAfter), Delay(k.attempt.Number-1, 0))
 		k.attempt.Pause = l.throttle.Limited(sentAt, pause)
 	default:

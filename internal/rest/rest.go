@@ -118,7 +118,7 @@ type call struct {
 	key      string   // of the last attempt
 	// askedAgain is set once a 401 has led to another question for the key.
 	askedAgain bool
-	// firstFailure is when the first attempt ended that is worth retrying.
+	// firstFailure is the end of the first attempt that was worth retrying.
 	firstFailure time.Time
 	// failure is why the last attempt got no whole response, or why no further attempt was made. It
 	// is nil after a whole response. Only checkRetry and its cannotGoOn set it, in retry.go.

@@ -36,7 +36,8 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	a.Err = c.Mask.Err(err)
 	k.failure = a.Err
 	k.recordEffect(err)
-	// The function backoff and the link limit do the waiting, at the same time. This is how long it may take.
+	// First backoff waits, and then the link limit for what is left of a pause, which began with the
+	// 429. So the wait is the longer of the two, not the sum.
 	longest := max(longestDelay(a.Number-1, RetryAfter(resp)), c.Throttle.Left())
 	useful := !k.Once && worthRetrying(resp, err, k.Repeatable)
 	if useful {

@@ -180,7 +180,7 @@ func (t *Throttle) send(background bool, began time.Time, contended bool) time.D
 	reserved := t.limit.ReserveN(now, 1)
 	left := reserved.DelayFrom(now)
 	overdue := now.Sub(t.backgroundSince) >= min(overdueGaps*gap, overdueTime)
-	goesFirst := background == overdue // the user's request, unless the other one is overdue
+	goesFirst := background == overdue // an overdue background request, otherwise the user's
 	if contended && !goesFirst {
 		left = max(left, gap/8) // by then, the other one has gone
 	}
@@ -205,7 +205,8 @@ func (t *Throttle) Limited(sentAt time.Time, pause time.Duration) time.Duration 
 		t.lastLimited = now
 		t.history = t.history<<1 | 1
 		t.lowerPace(now)
-		// If a quota is used up, few requests find out when it is not: hence more than one gap.
+		// While a quota is used up, few requests are enough to find out when it is free again: hence
+		// more than one gap.
 		pause = max(pause, gapOf(t.pace.perSecond(now))*3/2, pauseAfter(t.history))
 	}
 	if !now.Add(pause).After(t.notBefore) {
