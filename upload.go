@@ -132,8 +132,8 @@ func (s *MeetingsService) upload(
 		if err != nil {
 			return u.failure(ctx, err)
 		}
-		if next.Ask {
-			arrived, err = u.ask(ctx)
+		if next.Poll {
+			arrived, err = u.pollForAudio(ctx)
 			if arrived {
 				return nil
 			}
@@ -159,11 +159,11 @@ func (u *upload) prepare(ctx context.Context, renew bool) (arrived bool, err err
 	if err == nil && (renew || !time.Now().Before(u.state.URLExpires)) {
 		err = u.newURL(ctx)
 	}
-	othersMayHave := u.state.Shared && errors.Is(err, ErrBadRequest)
-	if err == nil || !u.state.MayHaveArrived && !othersMayHave {
+	mayHaveAudio := u.state.MayHaveArrived || u.state.Shared && errors.Is(err, ErrBadRequest)
+	if err == nil || !mayHaveAudio {
 		return false, err
 	}
-	arrived, askErr := u.ask(ctx)
+	arrived, askErr := u.pollForAudio(ctx)
 	if arrived {
 		return true, nil
 	}
@@ -191,10 +191,10 @@ func (u *upload) newURL(ctx context.Context) error {
 	return nil
 }
 
-// ask polls the meeting, and reports whether it has audio. Like a wait, it outlasts outages of the
-// service: if it gave up, an upload whose audio has arrived would fail. After a new upload URL, the poll
-// does not wait for the interval, because uploadURL has called Ask.
-func (u *upload) ask(ctx context.Context) (arrived bool, err error) {
+// pollForAudio polls the meeting, and reports whether it has audio. Like a wait, it outlasts outages of the
+// service: if it gave up, an upload whose audio has arrived would fail. The first poll after uploadURL has
+// got a URL is made at once, and a later one waits for the interval.
+func (u *upload) pollForAudio(ctx context.Context) (arrived bool, err error) {
 	m, err := u.core.look(ctx, u.id, true)
 	if e, ok := errors.AsType[*WaitError](err); ok { // the only type of error that look returns
 		return false, fmt.Errorf("checking whether the audio arrived: %w", e.Err)

@@ -21,9 +21,10 @@ type Subscription[M any] struct {
 	updates chan Update[M]
 }
 
-// Subscribe waits for a meeting. Its first poll is at once, unless the last one is less than an
-// interval old and nobody has called Ask since: then its snapshot is the first update. rarely allows
-// a meeting that has no audio, or has not changed for hours, to be polled rarely.
+// Subscribe waits for a meeting. If its last response is less than an interval old and nobody has
+// called Ask since, that snapshot is the first update. Otherwise a GET is made as soon as the interval
+// allows, or at once after Ask with atOnce. rarely allows a meeting that has no audio, or has not
+// changed for hours, to be polled rarely.
 func (p *Poller[M]) Subscribe(id string, rarely bool) *Subscription[M] {
 	p.mu.Lock()
 	defer p.mu.Unlock()

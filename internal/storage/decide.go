@@ -21,25 +21,25 @@ const (
 	Retry
 	// Renew is another attempt, to a new URL.
 	Renew
-	// GiveUp means that the upload has failed, unless Decision.Ask finds audio.
+	// GiveUp means that the upload has failed, unless Decision.Poll finds audio.
 	GiveUp
 )
 
 // Decision is what follows an attempt.
 type Decision struct {
-	// Step is what happens after Wait and Ask.
+	// Step is what happens after Wait and Poll.
 	Step Step
 	// Wait is how long to wait first.
 	Wait time.Duration
-	// Ask means to poll the meeting after Wait. If it has audio, the upload has succeeded.
-	Ask bool
+	// Poll means to poll the meeting after Wait. If it has audio, the upload has succeeded.
+	Poll bool
 }
 
 // State is what Decide knows about an upload. The caller sets the fields up to LastStored, and Decide the
 // others.
 type State struct {
-	// MaxRetries is how many retries there are even if Patience has passed. Before that, there are more.
-	// 0 switches retries off.
+	// MaxRetries is after how many retries an upload gives up, if Patience has passed by then. 0
+	// switches retries off.
 	MaxRetries int
 	// Shared means that other workers may upload to the meeting, and that their audio is as good.
 	Shared bool
@@ -79,7 +79,7 @@ func Decide(s State, o Outcome, now time.Time, wait time.Duration) (Decision, St
 	}
 	s.FirstFailure = cmp.Or(s.FirstFailure, now)
 	// A gateway may report an error although the storage behind it has the recording.
-	s.MayHaveArrived = s.MayHaveArrived || next.Ask || o.StatusCode >= 499 && o.Sent > 0
+	s.MayHaveArrived = s.MayHaveArrived || next.Poll || o.StatusCode >= 499 && o.Sent > 0
 	s.WithoutExpect = s.WithoutExpect || o.StatusCode == http.StatusExpectationFailed
 	next.Wait = max(next.Wait, wait)
 	failing := s.FirstFailure
@@ -104,7 +104,7 @@ func nextStep(s State, o Outcome, now time.Time) Decision {
 		return Decision{Step: Stored}
 	case status/100 == 2, status == 0 && o.Sent > 0:
 		// Storage may have the recording. Even a part of it may have used up a URL that is good for one PUT.
-		return Decision{Step: Renew, Wait: settling, Ask: true}
+		return Decision{Step: Renew, Wait: settling, Poll: true}
 	case status == 0:
 		return Decision{Step: Retry}
 	case status == http.StatusExpectationFailed && !s.WithoutExpect: // RFC 9110, section 10.1.1
@@ -125,8 +125,8 @@ func (s State) inTime(now time.Time, wait time.Duration) bool {
 // giveUp asks first whether there is audio after all, if an attempt may have stored it, or if storage
 // rejected the last one, because another worker may have been faster.
 func (s State) giveUp(o Outcome, now time.Time) Decision {
-	d := Decision{Step: GiveUp, Ask: s.MayHaveArrived || s.Shared && o.StatusCode != 0}
-	if d.Ask && s.inTime(now, settling) {
+	d := Decision{Step: GiveUp, Poll: s.MayHaveArrived || s.Shared && o.StatusCode != 0}
+	if d.Poll && s.inTime(now, settling) {
 		d.Wait = settling
 	}
 	return d

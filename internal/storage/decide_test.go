@@ -25,9 +25,9 @@ func TestDecide(t *testing.T) {
 
 	retry := Decision{Step: Retry, Wait: time.Second}
 	renew := Decision{Step: Renew, Wait: time.Second}
-	askAndRenew := Decision{Step: Renew, Wait: 5 * time.Second, Ask: true}
+	askAndRenew := Decision{Step: Renew, Wait: 5 * time.Second, Poll: true}
 	giveUp := Decision{Step: GiveUp}
-	askAndGiveUp := Decision{Step: GiveUp, Wait: 5 * time.Second, Ask: true}
+	askAndGiveUp := Decision{Step: GiveUp, Wait: 5 * time.Second, Poll: true}
 
 	arrived := func(s *State) { s.MayHaveArrived = true }
 	shared := func(s *State) { s.Shared = true }
@@ -112,7 +112,7 @@ func TestDecide(t *testing.T) {
 		}, askAndGiveUp},
 		{"429, deadline before the retry", status(429, ""), deadlineIn(time.Second), giveUp},
 		{"429, deadline after the retry", status(429, ""), deadlineIn(time.Second + 1), retry},
-		{"lost, deadline soon", lost, deadlineIn(time.Second), Decision{Step: GiveUp, Ask: true}},
+		{"lost, deadline soon", lost, deadlineIn(time.Second), Decision{Step: GiveUp, Poll: true}},
 		{"Retry-After of a minute", Outcome{StatusCode: 429, RetryAfter: time.Minute}, nil, retry},
 		{"longer Retry-After", Outcome{StatusCode: 429, RetryAfter: time.Minute + 1}, nil, giveUp},
 	} {
@@ -128,7 +128,7 @@ func TestDecide(t *testing.T) {
 		})
 	}
 	got, _ := Decide(State{MaxRetries: 4}, lost, now, 6*time.Second)
-	require.Equal(t, Decision{Step: Renew, Wait: 6 * time.Second, Ask: true}, got, "the longer of two waits counts")
+	require.Equal(t, Decision{Step: Renew, Wait: 6 * time.Second, Poll: true}, got, "the longer of two waits counts")
 }
 
 func TestDecide_RemembersAttempts(t *testing.T) {
