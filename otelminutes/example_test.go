@@ -16,7 +16,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/otelminutes"
 )
 
-// The spans of all attempts of a Process are children of the caller's span.
+// The spans of all attempts in a Process are children of the caller's span.
 func ExampleNew() {
 	client, err := minutes.NewFromEnv(otelminutes.New())
 	if err != nil {

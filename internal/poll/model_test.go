@@ -24,7 +24,7 @@ type model struct {
 	polled  map[*watch]time.Duration // when it was last answered alone; no entry if it may be polled at once
 	getting []*watch                 // under way, without those that stop forgot
 	sentAt  time.Duration            // of the page under way
-	shows   int                      // pages show only so many of the meetings
+	shows   int                      // how many of the meetings pages show
 }
 
 func newModel(t require.TestingT, random func(int) int) *model {

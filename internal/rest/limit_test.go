@@ -124,7 +124,7 @@ func TestLimit_SendMayCallOff(t *testing.T) {
 	})
 }
 
-// Twenty calls one after the other take little longer if one attempt of a Client that was idle gets a 429.
+// Twenty calls one after the other take little longer if one attempt by a Client that was idle gets a 429.
 func TestLimit_A429HardlySlowsAnIdleClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
