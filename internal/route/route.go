@@ -20,23 +20,23 @@ type Route struct {
 	Assumed bool
 }
 
-// The values of Repeatable and Assumed. If a request with once were sent twice, it could create a
-// second object or cost a second credit. Only the client's Create of a meeting knows whether an
-// external id prevents that, so it decides for itself.
+// The values of Repeatable and Assumed. A notRepeatable request, sent twice, could create a second
+// object or cost a second credit. Only the client's Create of a meeting knows whether an external
+// id prevents that, so it decides for itself.
 const (
-	once, repeatable    = false, true
-	documented, assumed = false, true
+	notRepeatable, repeatable = false, true
+	documented, assumed       = false, true
 )
 
 // Table lists every operation once.
 var Table = Routes{
 	{"members.list", "GET", "/v1/employees", "employees:read", 200, repeatable, documented},
-	{"members.create", "POST", "/v1/employees", "employees:write", 201, once, documented},
+	{"members.create", "POST", "/v1/employees", "employees:write", 201, notRepeatable, documented},
 
 	{"meetings.list", "GET", "/v1/meetings", "meetings:read", 200, repeatable, documented},
-	{"meetings.create", "POST", "/v1/meetings", "meetings:write", 201, once, documented},
+	{"meetings.create", "POST", "/v1/meetings", "meetings:write", 201, notRepeatable, documented},
 	{"meetings.get", "GET", "/v1/meetings/{meeting_id}", "meetings:read", 200, repeatable, documented},
-	{"meetings.update", "PATCH", "/v1/meetings/{meeting_id}", "meetings:write", 200, once, documented},
+	{"meetings.update", "PATCH", "/v1/meetings/{meeting_id}", "meetings:write", 200, notRepeatable, documented},
 	{"meetings.delete", "DELETE", "/v1/meetings/{meeting_id}", "meetings:delete", 204, repeatable, documented},
 	{"meetings.set_participants", "PUT", "/v1/meetings/{meeting_id}/participants", "meetings:write", 200, repeatable, documented},
 	{"meetings.upload_url", "POST", "/v1/meetings/{meeting_id}/upload-url", "meetings:write", 200, repeatable, documented},
@@ -44,12 +44,12 @@ var Table = Routes{
 	{"meetings.transcript", "GET", "/v1/meetings/{meeting_id}/transcript", "minutes:read", 200, repeatable, assumed},
 
 	{"projects.list", "GET", "/v1/projects", "meetings:read", 200, repeatable, assumed},
-	{"projects.create", "POST", "/v1/projects", "meetings:write", 201, once, assumed},
+	{"projects.create", "POST", "/v1/projects", "meetings:write", 201, notRepeatable, assumed},
 	{"templates.list", "GET", "/v1/templates", "meetings:read", 200, repeatable, assumed},
 	{"usage.get", "GET", "/v1/usage", "meetings:read", 200, repeatable, assumed},
 	{"vocabulary.get", "GET", "/v1/vocabulary", "meetings:read", 200, repeatable, assumed},
 	{"vocabulary.replace", "PUT", "/v1/vocabulary", "meetings:write", 200, repeatable, assumed},
-	{"vocabulary.add", "POST", "/v1/vocabulary/terms", "meetings:write", 201, once, assumed},
+	{"vocabulary.add", "POST", "/v1/vocabulary/terms", "meetings:write", 201, notRepeatable, assumed},
 }
 
 // Routes is a table of operations.
