@@ -134,28 +134,27 @@ type following struct {
 // temporary.
 func (f *following) untilHandled(ctx context.Context, m *Meeting) {
 	const first, longest = 10 * time.Minute, 24 * time.Hour
-	if f.skips(m) {
+	if f.skips(ctx, m) {
 		return
 	}
 	delay := first
-	for f.once(ctx, m) {
-		if rest.Sleep(ctx, delay) != nil || f.skips(m) {
+	for f.waitAndYield(ctx, m) {
+		if rest.Sleep(ctx, delay) != nil || f.skips(ctx, m) {
 			return
 		}
 		delay = min(2*delay, longest)
 	}
 }
 
-// skips asks Skip. It returns true if the loop is over.
-func (f *following) skips(m *Meeting) bool {
-	skipped := false
-	onLoop := f.loop.onLoop(func() { skipped = f.skip != nil && f.skip(m) })
-	return skipped || !onLoop
+// skips asks Skip, unless the loop is ending: then it returns true.
+func (f *following) skips(ctx context.Context, m *Meeting) bool {
+	skipped := true
+	f.loop.onLoop(func() { skipped = ctx.Err() != nil || f.skip != nil && f.skip(m) })
+	return skipped
 }
 
-// once waits for a meeting and yields it. again means that the error may be temporary. If the
-// service rejects the key, once stops the loop instead.
-func (f *following) once(ctx context.Context, m *Meeting) (again bool) {
+// waitAndYield waits for a meeting and yields it. again means that the error may be temporary.
+func (f *following) waitAndYield(ctx context.Context, m *Meeting) (again bool) {
 	r := &Result{MeetingID: m.ID, Meeting: m}
 	g := f.opts.goal()
 	g.onStatus = f.loop.onStatus(f.opts.OnStatus)
@@ -165,24 +164,34 @@ func (f *following) once(ctx context.Context, m *Meeting) (again bool) {
 
 	seen, err := f.core.wait(ctx, m.ID, g)
 	r.Meeting = cmp.Or(seen, m)
-	// Whatever the outcome, first the slot, which may take long, and then Skip, right before the fetch.
-	if unseen.acquire(ctx) != nil || f.skips(r.Meeting) {
+	if f.yieldsNothing(ctx, err) {
+		return false
+	}
+	// First the slot, which may take long, and then Skip, right before the fetch.
+	if unseen.acquire(ctx) != nil || f.skips(ctx, r.Meeting) {
 		return false
 	}
 	if err == nil && f.opts.fetches() {
 		err = f.fetch(ctx, r, f.opts, &unseen)
-	}
-	e, isAPI := errors.AsType[*Error](err)
-	_, failed := errors.AsType[*MeetingFailedError](err)
-	switch {
-	case ctx.Err() != nil: // the loop reports it
-		return false
-	case isAPI && e.Code == ErrNotFound && e.Operation == OpMeetingsGet: // somebody deleted the meeting
-		return false
-	case KeyRejected(err):
-		f.loop.stop(e)
-		return false
+		if f.yieldsNothing(ctx, err) {
+			return false
+		}
 	}
 	r.Err = err
+	_, failed := errors.AsType[*MeetingFailedError](err)
 	return f.loop.yield(r) && err != nil && !failed
+}
+
+// yieldsNothing reports whether the meeting has no Result after an error: ctx is done, somebody
+// deleted the meeting, or the service rejected the key. A rejected key stops the loop.
+func (f *following) yieldsNothing(ctx context.Context, err error) bool {
+	e, isAPI := errors.AsType[*Error](err)
+	switch {
+	case ctx.Err() != nil: // the loop reports it
+		return true
+	case KeyRejected(err):
+		f.loop.stop(e)
+		return true
+	}
+	return isAPI && e.Code == ErrNotFound && e.Operation == OpMeetingsGet
 }

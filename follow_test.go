@@ -470,6 +470,53 @@ func TestFollow_YieldsMeetingOfTheSameSecond(t *testing.T) {
 	})
 }
 
+// Skip is not asked about a meeting that is not yielded anyway.
+func TestFollow_AsksSkipOnlyForWhatItYields(t *testing.T) {
+	t.Parallel()
+	const meetings = 5
+	for name, test := range map[string]struct {
+		event func(t *testing.T, srv *minutestest.Server, cancel context.CancelFunc)
+		want  int
+	}{
+		"nothing happens": {func(*testing.T, *minutestest.Server, context.CancelFunc) {}, 2 * meetings},
+		"ctx is done": {func(_ *testing.T, _ *minutestest.Server, cancel context.CancelFunc) {
+			cancel()
+		}, meetings},
+		"the key is rejected": {func(_ *testing.T, srv *minutestest.Server, _ context.CancelFunc) {
+			srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Revoked = true })
+		}, meetings},
+		"the meetings are deleted": {func(t *testing.T, srv *minutestest.Server, _ context.CancelFunc) {
+			for _, m := range srv.Meetings() {
+				assert.NoError(t, testkit.Client(srv).Meetings.Delete(t.Context(), m.ID))
+			}
+		}, meetings},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				for range meetings {
+					testkit.Uploaded(t, testkit.Client(srv), "Weekly")
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				time.AfterFunc(5*time.Minute, func() { test.event(t, srv, cancel) })
+				asked := 0
+				skip := func(*minutes.Meeting) bool {
+					asked++
+					return false
+				}
+				for r, err := range direct(srv).Meetings.Follow(ctx, &minutes.FollowOptions{Skip: skip}) {
+					if err == nil {
+						require.NoError(t, r.Err)
+					}
+				}
+				require.Equal(t, test.want, asked)
+			})
+		})
+	}
+}
+
 // A key that is rejected when the minutes are fetched ends Follow, like one that is rejected by a
 // poll.
 func TestFollow_EndsIfTheMinutesRejectTheKey(t *testing.T) {
