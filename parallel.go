@@ -21,13 +21,15 @@ type loop struct {
 	cancel context.CancelFunc // ends all work
 	unseen chan struct{}      // holds a token for each result that is being fetched, or that the body has not seen
 
+	// stopReading ends the inputs, unless they block. The work goes on.
+	stopReading context.CancelFunc
+
 	// workers are the goroutines that work on inputs.
 	workers sync.WaitGroup
 	// inputsEnded is closed when there are no further inputs.
 	inputsEnded chan struct{}
 
 	// The following fields belong to the caller's goroutine.
-	reading bool  // there may be further inputs
 	working int   // how many inputs are being worked on
 	left    bool  // the body has left the loop
 	stopped error // why no further input is read
@@ -42,7 +44,8 @@ const (
 	moment = 100 * time.Millisecond
 )
 
-// inputs yields what a loop works on, and may block. Its error stops the loop.
+// inputs yields what a loop works on, and may block. Its ctx is done when the loop reads no further
+// input. Its error stops the loop.
 type inputs[In any] func(ctx context.Context, yield func(In) bool) error
 
 // parallel calls work for each input, each on a goroutine of its own, until all work has ended. If
@@ -58,19 +61,19 @@ func parallel[In any](
 	}
 	ctx = ContextWithResponse(ctx, nil) // one Response cannot hold those of concurrent requests
 	ctx, cancel := context.WithCancel(ctx)
+	readingCtx, stopReading := context.WithCancel(ctx)
 	l := &loop{
-		body: body, tasks: make(chan func()), over: make(chan struct{}), cancel: cancel,
-		unseen: make(chan struct{}, maxUnseen), inputsEnded: make(chan struct{}), reading: true,
+		body: body, tasks: make(chan func()), over: make(chan struct{}), cancel: cancel, stopReading: stopReading,
+		unseen: make(chan struct{}, maxUnseen), inputsEnded: make(chan struct{}),
 	}
 	go func() {
 		defer close(l.inputsEnded)
-		err := inputs(ctx, func(in In) bool {
+		err := inputs(readingCtx, func(in In) bool {
 			return l.begin(func() { work(ctx, l, in) })
 		})
 		if err != nil {
 			l.stop(rest.WithCause(ctx, err))
 		}
-		l.onLoop(func() { l.reading = false })
 	}()
 	defer l.end()
 	l.run(ctx)
@@ -83,6 +86,7 @@ func parallel[In any](
 // the loop is stopped. Before it returns, it still begins an input that waits in onLoop already,
 // because a sequence that reads a channel cannot take it back.
 func (l *loop) run(ctx context.Context) {
+	reading := true
 	for !l.left {
 		if l.stopped == nil {
 			l.stopped = rest.WithCause(ctx, nil) // nil unless ctx is done
@@ -93,10 +97,12 @@ func (l *loop) run(ctx context.Context) {
 			// last task lowers working.
 			task := <-l.tasks
 			task()
-		case l.reading && l.stopped == nil:
+		case reading && l.stopped == nil:
 			select {
 			case task := <-l.tasks:
 				task()
+			case <-l.inputsEnded:
+				reading = false
 			case <-ctx.Done():
 			}
 		default:
@@ -149,6 +155,7 @@ func (l *loop) yield(r *Result) (goOn bool) {
 		e, ok := errors.AsType[*Error](r.Err)
 		if ok && KeyRejected(e) {
 			l.stopped = cmp.Or[error](l.stopped, e)
+			l.stopReading()
 		}
 		l.left = !l.body(r, nil)
 		goOn = !l.left

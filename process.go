@@ -233,7 +233,7 @@ func (s *MeetingsService) ProcessAll(
 		inputs := func(ctx context.Context, yield func(Job) bool) error {
 			mayStart := func() bool { // for the next job, to which the token passes
 				next := slot{tokens: starting}
-				return next.acquire(ctx) == nil
+				return next.acquire(ctx) == nil && ctx.Err() == nil
 			}
 			if mayStart() {
 				jobs(func(job Job) bool { return yield(job) && mayStart() })
@@ -247,6 +247,9 @@ func (s *MeetingsService) ProcessAll(
 				unseen:  slot{tokens: l.unseen},
 			}
 			defer p.unseen.free()
+			// At the latest when the body has seen the result: if it is that of a rejected key, no further
+			// job starts.
+			defer p.jobSlot.free()
 			p.opts.OnStatus = l.onStatus(o.OnStatus)
 			if job.Progress != nil {
 				p.opts.Progress = job.Progress
@@ -258,7 +261,6 @@ func (s *MeetingsService) ProcessAll(
 
 // job does one job of ProcessAll.
 func (p *processing) job(ctx context.Context, job Job) *Result {
-	defer p.jobSlot.free()
 	r := &Result{Params: job.Params}
 	r.Err = cmp.Or(checkGiven("params", job.Params != nil), checkGiven("source", job.Source != nil))
 	if r.Err == nil {

@@ -391,6 +391,36 @@ func TestProcessAll_YieldsEachJob(t *testing.T) {
 	})
 }
 
+// After a rejected key, no further job is read, though others have ended and made room.
+func TestProcessAll_ReadsNoJobAfterTheKeyIsRejected(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Revoked = true })
+		read := 0
+		jobs := func(yield func(minutes.Job) bool) {
+			for i := range 10 {
+				read++
+				if !yield(minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Source: testkit.Audio(10)}) {
+					return
+				}
+			}
+		}
+		results := 0
+		c := testkit.Client(srv, minutes.WithUploadConcurrency(2))
+		for r, err := range c.Meetings.ProcessAll(t.Context(), jobs, nil) {
+			if err != nil {
+				require.True(t, minutes.KeyRejected(err), "%v", err)
+				continue
+			}
+			require.True(t, minutes.KeyRejected(r.Err), "%v", r.Err)
+			results++
+		}
+		require.Equal(t, 2, read)
+		require.Equal(t, 2, results)
+	})
+}
+
 // Uploads are bounded, and the next job is read when a slot is nearly free. Waits are not bounded.
 // A job closes its recording before it releases its slot.
 func TestProcessAll_BoundsUploads(t *testing.T) {
