@@ -375,8 +375,8 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //	a recording that changed                no             -               yes        no
 //
 // A lost connection includes a timeout of the attempt and a response that broke off. A 401 is
-// repeated if WithAPIKeyFunc's function returns another key. After 10 min means: ten minutes after
-// the first of these failures, if no good response has come since.
+// repeated if WithAPIKeyFunc's function returns another key. After 10 min means: after ten
+// minutes of nothing but these failures.
 
 // Retryable reports whether the same call may succeed later, without any change on your side. It
 // returns true for each of these errors, even if err wraps it:

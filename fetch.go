@@ -62,11 +62,11 @@ func (s *MeetingsService) fetchMissing(ctx context.Context, r *Result, o WaitOpt
 // fetchFailures decides after each failure of a fetch whether and when it asks again.
 type fetchFailures struct {
 	inARow       int       // without a good response, such as one that says that the minutes are not ready
-	foreignSince time.Time // the first foreign failure after a good or transient response; zero if there was none
+	foreignSince time.Time // when the present row of foreign failures began; zero if something else came last
 }
 
-// next returns how long to wait before the next request. Like a wait, a fetch ends ten minutes
-// after the first foreign failure, unless the service has responded since.
+// next returns how long to wait before the next request. Like a wait, a fetch ends after ten
+// minutes of nothing but foreign failures.
 func (f *fetchFailures) next(err error, now time.Time) (wait time.Duration, again bool) {
 	failure := failureOf(err)
 	switch {

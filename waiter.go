@@ -57,7 +57,7 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 //     or the service rejected the key or the request.
 //   - *[WaitError] with the last failure: an untrusted certificate, a 3xx or 4xx that is not the
 //     service's, or a response that does not match the API reference. Such failures only end a wait
-//     if they began ten minutes ago and no poll has succeeded since.
+//     if nothing else has come for ten minutes.
 //   - *[ParamError]: id or an option is invalid, or Format or Transcript is set, because Wait
 //     fetches nothing.
 //

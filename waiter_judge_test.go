@@ -2,6 +2,7 @@ package minutes
 
 import (
 	"errors"
+	"io"
 	"testing"
 	"time"
 
@@ -75,13 +76,14 @@ func TestJudge_AudioTimeout(t *testing.T) {
 	}
 }
 
-// A fetch goes on after what never ends a wait, and ends ten minutes after the first foreign
-// failure that nothing better has followed.
+// A fetch goes on after what never ends a wait, and ends after ten minutes of nothing but foreign
+// failures.
 func TestFetchFailures_DecideByKind(t *testing.T) {
 	t.Parallel()
 	later := &Error{StatusCode: 409, Code: ErrMinutesNotReady}
 	limited := &Error{StatusCode: 429}
 	broken := &Error{StatusCode: 503, RetryAfter: 2 * time.Minute}
+	lost := &Error{Err: io.EOF}
 	foreign := &Error{StatusCode: 403}
 	const minute = time.Minute
 	type failure struct {
@@ -100,6 +102,7 @@ func TestFetchFailures_DecideByKind(t *testing.T) {
 		"foreign, for ten minutes":          {[]failure{{0, foreign}, {9 * minute, foreign}, {minute, foreign}}, false},
 		"down for long, then foreign once":  {[]failure{{0, broken}, {12 * minute, broken}, {minute, foreign}}, true},
 		"foreign, then down, then foreign":  {[]failure{{0, foreign}, {9 * minute, broken}, {minute, foreign}}, true},
+		"foreign, then lost, then foreign":  {[]failure{{0, foreign}, {9 * minute, lost}, {minute, foreign}}, true},
 		"foreign, then ready, then foreign": {[]failure{{0, foreign}, {9 * minute, later}, {minute, foreign}}, true},
 		"foreign, then a 429, then foreign": {[]failure{{0, foreign}, {9 * minute, limited}, {minute, foreign}}, true},
 		"rejected":                          {[]failure{{0, &Error{StatusCode: 403, Code: ErrForbidden}}}, false},

@@ -11,7 +11,7 @@ const (
 	Interval = 30*time.Second + time.Millisecond/2
 	// MaxAsked is the longest max-age or Retry-After that is obeyed.
 	MaxAsked = 5 * time.Minute
-	// Hopeless is how long a wait lasts without a good response, if its failures are Foreign.
+	// Hopeless is how long a wait lasts while nothing but Foreign failures comes.
 	Hopeless = 10 * time.Minute
 	// maxPhase is the longest phase of a Poller.
 	maxPhase = 9 * time.Second
@@ -223,6 +223,9 @@ func (p *plan) getEnded(w *watch) {
 // all waits. It ends the wait if the service rejects the request, or if Foreign failures have
 // lasted too long.
 func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
+	if f.Kind != Foreign {
+		w.foreignSince = 0
+	}
 	switch f.Kind {
 	case RateLimited: // it stays due with its old time: internal/rest delays all requests after a 429
 		if p.pageGot429 { // nor is it only the list that is limited, so pages need not wait longer

@@ -156,18 +156,28 @@ func TestPoller_EndsWaitsByTheKindOfAFailure(t *testing.T) {
 	}
 }
 
-func TestPoller_AGoodResponseForgetsForeignFailures(t *testing.T) {
+// Only foreign failures alone end a wait. Whatever else comes in between, the ten minutes begin again.
+func TestPoller_ForgetsForeignFailuresWhenSomethingElseComes(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{began: time.Now(), fails: func(at time.Duration) *Failure {
-			if at%(9*time.Minute) < 3*time.Minute {
-				return nil
-			}
-			return &Failure{Err: errors.New("certificate"), Kind: Foreign}
-		}}
-		_, final, _ := ended(s, newPoller(s))
-		require.NoError(t, final)
-	})
+	for name, other := range map[string]*Failure{
+		"a good response":   nil,
+		"a 429":             {Err: errDown, Kind: RateLimited},
+		"a lost connection": {Err: errLost, Kind: Transient},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{began: time.Now(), fails: func(at time.Duration) *Failure {
+					if at%(9*time.Minute) < 3*time.Minute {
+						return other
+					}
+					return &Failure{Err: errors.New("certificate"), Kind: Foreign}
+				}}
+				_, final, _ := ended(s, newPoller(s))
+				require.NoError(t, final)
+			})
+		})
+	}
 }
 
 func TestPoller_PollsAtTheRightTimes(t *testing.T) {

@@ -65,7 +65,7 @@ const (
 	// Transient is a 5xx or a lost connection. It never ends a wait.
 	Transient
 	// Foreign is a failure that another server, or nobody, answered. It ends a wait after ten
-	// minutes without a good response.
+	// minutes in which nothing else comes.
 	Foreign
 	// Rejected is the service's answer to this request or about this meeting. It ends the wait.
 	Rejected
