@@ -297,6 +297,13 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			pageBegins(t, p, now+Interval)
 			p.pageRead(now+Interval*3/2, listPage{sentAt: now + Interval, shown: w[:3], next: "2"})
 		}, sweeping, true},
+		{"but not if its pages together take longer", 40, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			pageBegins(t, p, now+Interval)
+			p.pageRead(now+Interval*3/2, listPage{sentAt: now + Interval, shown: w[:3], next: "2"})
+			pageBegins(t, p, now+Interval*3/2)
+			p.pageRead(now+Interval*2, listPage{sentAt: now + Interval*3/2, shown: w[3:6], next: "3"})
+		}, sweeping, false},
 		{"no meeting waits for a slow sweep that a Discovery needs", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			pageBegins(t, p, now+Interval)
