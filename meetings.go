@@ -202,8 +202,8 @@ func (t *Transcript) Turns() iter.Seq[Turn] {
 	return func(yield func(Turn) bool) {
 		speaker := "" // of the turn that begins at from
 		from := 0
-		yieldTo := func(end int) bool {
-			text := strings.TrimSpace(transcript[from:end])
+		yieldTo := func(to int) bool {
+			text := strings.TrimSpace(transcript[from:to])
 			return speaker == "" && text == "" || yield(Turn{speaker, text})
 		}
 		for _, at := range label.FindAllStringSubmatchIndex(transcript, -1) {

@@ -75,7 +75,7 @@ func parallel[In any](
 			l.stop(rest.WithCause(ctx, err))
 		}
 	}()
-	defer l.end()
+	defer l.endWork()
 	l.run(ctx)
 	if !l.left && l.stopped != nil {
 		body(nil, &WaitError{Err: l.stopped})
@@ -181,8 +181,8 @@ func (l *loop) stop(err error) {
 	})
 }
 
-// end cancels the work and waits for it, and a moment for the inputs.
-func (l *loop) end() {
+// endWork cancels the work and waits for it, and a moment for the inputs.
+func (l *loop) endWork() {
 	l.cancel()
 	close(l.over)
 	l.workers.Wait()

@@ -243,7 +243,7 @@ func (s *MeetingsService) ProcessAll(
 		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, job Job) {
 			p := processing{
 				MeetingsService: s, opts: o, source: job.Source,
-				jobSlot: slot{tokens: starting, held: true}, // the token that inputs acquired
+				jobSlot: slot{tokens: starting, acquired: true}, // the token that inputs acquired
 				unseen:  slot{tokens: l.unseen},
 			}
 			defer p.unseen.free()

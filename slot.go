@@ -9,18 +9,18 @@ import (
 // A slot is a place of a bounded number of things under way, such as uploads. A slot belongs to one
 // goroutine. The zero slot bounds nothing.
 type slot struct {
-	tokens chan struct{} // holds a token for each slot that is in use
-	held   bool
+	tokens   chan struct{} // holds a token for each slot that is in use
+	acquired bool
 }
 
 // acquire waits for one of the places and takes it, unless the slot holds one already.
 func (s *slot) acquire(ctx context.Context) error {
-	if s.held || s.tokens == nil {
+	if s.acquired || s.tokens == nil {
 		return nil
 	}
 	select {
 	case s.tokens <- struct{}{}:
-		s.held = true
+		s.acquired = true
 		return nil
 	case <-ctx.Done():
 		return rest.WithCause(ctx, nil)
@@ -29,8 +29,8 @@ func (s *slot) acquire(ctx context.Context) error {
 
 // free gives the place back, if the slot holds one.
 func (s *slot) free() {
-	if s.held {
-		s.held = false
+	if s.acquired {
+		s.acquired = false
 		<-s.tokens
 	}
 }

@@ -21,7 +21,7 @@ type notSent struct{ error }
 
 var errCalledOff = errors.New("canceled before it was sent")
 
-// checkRetry records how an attempt ended, decides whether another one follows, and reports the
+// checkRetry notes how an attempt ended, decides whether another one follows, and reports the
 // attempt to the observer. It returns an error if a retry was due, but ctx is done or there is no key.
 func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	k := callOf(ctx)
@@ -35,7 +35,7 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	a := k.attempt
 	a.Err = c.Mask.Err(err)
 	k.failure = a.Err
-	k.recordEffect(err)
+	k.noteEffect(err)
 	// First backoff waits, and then the link limit for what is left of a pause, which began with the
 	// 429. So the wait is the longer of the two, not the sum.
 	longest := max(longestDelay(a.Number-1, RetryAfter(resp)), c.Throttle.Left())
@@ -68,7 +68,7 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	return a.WillRetry, nil
 }
 
-// cannotGoOn records why there is no attempt with the next key, or why an attempt was not sent. A
+// cannotGoOn notes why there is no attempt with the next key, or why an attempt was not sent. A
 // 401 does not count then, because it concerned an earlier key.
 func (k *call) cannotGoOn(why error) {
 	k.failure = Join(k.failure, why)
@@ -85,9 +85,9 @@ func backoff(_, _ time.Duration, retry int, resp *http.Response) time.Duration {
 	return Delay(retry, RetryAfter(resp))
 }
 
-// recordEffect records whether the service may have carried out the request, after an attempt that
+// noteEffect notes whether the service may have carried out the request, after an attempt that
 // ended with err or a response.
-func (k *call) recordEffect(err error) {
+func (k *call) noteEffect(err error) {
 	if k.attempt.Status/100 == 4 || NeverSent(err) { // a 4xx is a rejection, so nothing was done
 		return
 	}

@@ -33,15 +33,15 @@ type body struct {
 func (b *body) stalled() {
 	sent := b.sent.Load()
 	what := errors.New("no byte moved")
-	limit := b.Stall
+	timeout := b.Stall
 	switch {
 	case len(b.turn) > 0: // in Audio or Progress
 		what = fmt.Errorf("%w blocked", ErrUnreadable)
 	case sent == b.Size:
 		what = errors.New("no response")
-		limit = b.Response
+		timeout = b.Response
 	}
-	b.abort(fmt.Errorf("%w for %v, after %d of %d bytes: %w", what, limit, sent, b.Size, ErrStalled))
+	b.abort(fmt.Errorf("%w for %v, after %d of %d bytes: %w", what, timeout, sent, b.Size, ErrStalled))
 }
 
 // Read reads the next part of the recording.
@@ -94,8 +94,8 @@ func (b *body) fill(p []byte, at int64) error {
 		b.modified = modified
 	}
 	n, err := b.Audio.ReadAt(p, at)
-	end := at + int64(n)
-	if n == len(p) && end < b.Size {
+	soFar := at + int64(n)
+	if n == len(p) && soFar < b.Size {
 		return nil
 	}
 	modified, changed := b.checkFile()
@@ -107,7 +107,7 @@ func (b *body) fill(p []byte, at int64) error {
 	case n == len(p): // err is nil, or io.EOF with the last byte
 		return nil
 	case err == nil || errors.Is(err, io.EOF):
-		return fmt.Errorf("it ended after %d of %d bytes: %w", end, b.Size, io.ErrUnexpectedEOF)
+		return fmt.Errorf("it ended after %d of %d bytes: %w", soFar, b.Size, io.ErrUnexpectedEOF)
 	}
 	return err
 }
@@ -131,8 +131,8 @@ func (b *body) checkFile() (modified time.Time, err error) {
 	return info.ModTime(), nil
 }
 
-// end stops all reading. Unless a Read blocks, none is running afterwards.
-func (b *body) end() {
+// endReads stops all reading. Unless a Read blocks, none is running afterwards.
+func (b *body) endReads() {
 	b.abort(nil)
 	select {
 	case b.turn <- struct{}{}: // no Read is running, and none can begin

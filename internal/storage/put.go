@@ -96,14 +96,14 @@ func (p Put) Send(ctx context.Context) Outcome {
 	b.ctx, b.abort = context.WithCancelCause(ctx)
 	b.watchdog = time.AfterFunc(p.Stall, b.stalled)
 	o, err := Run(b.ctx, func() (Outcome, error) { return p.exchange(b) }, func(Outcome) {})
-	cause := context.Cause(b.ctx) // before b.end sets it: nil unless something here ended the attempt
+	cause := context.Cause(b.ctx) // before b.endReads sets it: nil unless something here ended the attempt
 	// A 2xx counts even if reading failed, because storage may have the recording. Any other response
 	// does not, because the failed read has caused it.
 	success := o.StatusCode/100 == 2
 	if o.StatusCode == 0 || !success && errors.Is(cause, ErrUnreadable) {
 		o = Outcome{Err: cmp.Or(cause, err)}
 	}
-	b.end()
+	b.endReads()
 	o.Sent = b.sent.Load()
 	o.Took = time.Since(began)
 	return o
