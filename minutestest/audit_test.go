@@ -162,7 +162,7 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 	t.Parallel()
 	hold := minutestest.Script{Hold: minutes.StatusTranscribing}
 	for name, c := range map[string]struct {
-		do   func(t *testing.T, s *minutestest.Server, c *caller, id string)
+		act  func(t *testing.T, s *minutestest.Server, c *caller, id string)
 		want int
 	}{
 		"at the interval": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
@@ -321,7 +321,7 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 				caller := callerOf(s)
 				id := caller.upload(t, "Polled", "audio")
 				time.Sleep(time.Hour)
-				c.do(t, s, caller, id)
+				c.act(t, s, caller, id)
 				violations := s.Violations()
 				assert.Len(t, violations, c.want)
 				for _, v := range violations {

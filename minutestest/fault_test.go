@@ -375,16 +375,16 @@ func TestInject_SelectsMatchingRequests(t *testing.T) {
 			second := caller.create(t, "Two")
 			s.Inject(c.match(first), minutestest.Respond(418, "", ""))
 			hit := ""
-			for _, call := range []struct{ n, key, path string }{
+			for _, request := range []struct{ n, key, path string }{
 				{"1", "key_ci", "/v1/meetings"},
 				{"2", "key_ci", "/v1/meetings/" + first},
 				{"3", "key_ada", "/v1/meetings/" + first},
 				{"4", "key_ci", "/v1/unknown"},
 				{"5", "key_ci", "/v1/meetings/" + second},
 			} {
-				caller.key = call.key
-				if caller.send("GET", call.path, "").status == 418 {
-					hit += call.n
+				caller.key = request.key
+				if caller.send("GET", request.path, "").status == 418 {
+					hit += request.n
 				}
 			}
 			assert.Equal(t, c.want, hit)

@@ -95,8 +95,8 @@ func (w *watcher) next() (kind string, what news) {
 	return "", news{}
 }
 
-// end ends the stream.
-func (w *watcher) end() {
+// endStream ends the stream.
+func (w *watcher) endStream() {
 	w.stop()
 	for w.text.Scan() {
 	}
@@ -163,7 +163,7 @@ func TestEvents_StreamNews(t *testing.T) {
 			}
 		}
 
-		w.end()
+		w.endStream()
 	})
 }
 

@@ -196,9 +196,9 @@ func (n *network) close() {
 	live := slices.Collect(maps.Keys(n.live))
 	n.mu.Unlock()
 
-	for _, end := range live {
-		if n.mine(end.bubble) {
-			end.reset()
+	for _, conn := range live {
+		if n.mine(conn.bubble) {
+			conn.reset()
 		}
 	}
 	for _, body := range n.open() {

@@ -30,7 +30,7 @@ func TestMistakes_FailTheTest(t *testing.T) {
 	uploads := minutestest.Match{Operation: minutes.OpUpload}
 	gets := minutestest.Match{Operation: minutes.OpMeetingsGet}
 	for name, c := range map[string]struct {
-		do   func(*minutestest.Server)
+		act  func(*minutestest.Server)
 		want string
 	}{
 		"option of a Client": {func(s *minutestest.Server) { s.Client(minutes.WithMaxRetries(-1)) }, "Client: "},
@@ -151,13 +151,13 @@ func TestMistakes_FailTheTest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			failures := nested(func(tb *fakeTB) { c.do(minutestest.NewServer(tb)) })
+			failures := nested(func(tb *fakeTB) { c.act(minutestest.NewServer(tb)) })
 			require.Len(t, failures, 1)
 			assert.True(t, strings.HasPrefix(failures[0], "fatal: minutestest: "), failures[0])
 			assert.Contains(t, failures[0], c.want)
 			s := minutestest.New()
 			defer s.Close()
-			assert.Panics(t, func() { c.do(s) }, "without a test")
+			assert.Panics(t, func() { c.act(s) }, "without a test")
 		})
 	}
 }

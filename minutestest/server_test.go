@@ -45,7 +45,7 @@ func (f *fakeTB) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-func (f *fakeTB) Cleanup(do func()) { f.cleanups = append(f.cleanups, do) }
+func (f *fakeTB) Cleanup(cleanup func()) { f.cleanups = append(f.cleanups, cleanup) }
 
 // nested runs a test within a test and returns how it fails.
 func nested(test func(tb *fakeTB)) []string {

@@ -79,9 +79,9 @@ func (p *problem) Error() string { return p.Message }
 // newControl returns the control API, the inspector's page included.
 func newControl(p *process) http.Handler {
 	mux := http.NewServeMux()
-	for pattern, do := range endpoints {
+	for pattern, answer := range endpoints {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			result, err := p.run(do, r)
+			result, err := p.run(answer, r)
 			respond(w, result, err)
 		})
 	}
@@ -123,7 +123,7 @@ func newControl(p *process) http.Handler {
 }
 
 // run runs an endpoint when it is its turn.
-func (p *process) run(do endpoint, r *http.Request) (result any, err error) {
+func (p *process) run(answer endpoint, r *http.Request) (result any, err error) {
 	for name := range r.URL.Query() {
 		if !slices.Contains(parameters[r.URL.Path], name) { // a typing error must not pass for no filter
 			return nil, fmt.Errorf("%s takes no parameter %q", r.URL.Path, name)
@@ -136,7 +136,7 @@ func (p *process) run(do endpoint, r *http.Request) (result any, err error) {
 	}
 	p.turn.Lock()
 	defer p.turn.Unlock()
-	wrong := mistake.Catch(func() { result, err = do(request{r, body, p, p.fake.Load()}) })
+	wrong := mistake.Catch(func() { result, err = answer(request{r, body, p, p.fake.Load()}) })
 	if wrong != nil {
 		return nil, wrong
 	}
@@ -145,7 +145,7 @@ func (p *process) run(do endpoint, r *http.Request) (result any, err error) {
 
 // with passes the body to an endpoint. Unknown fields are errors; without a body, all fields are
 // zero.
-func with[T any](do func(request, T) (any, error)) endpoint {
+func with[T any](answer func(request, T) (any, error)) endpoint {
 	return func(r request) (any, error) {
 		var sent T
 		if len(r.body) > 0 {
@@ -153,7 +153,7 @@ func with[T any](do func(request, T) (any, error)) endpoint {
 				return nil, err
 			}
 		}
-		return do(r, sent)
+		return answer(r, sent)
 	}
 }
 
@@ -163,7 +163,7 @@ func (p *process) inspector(w http.ResponseWriter, r *http.Request) {
 	f := p.fake.Load()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(f.ended, cancel)()
+	defer context.AfterFunc(f.over, cancel)()
 	f.Inspector().ServeHTTP(w, r.WithContext(ctx))
 }
 

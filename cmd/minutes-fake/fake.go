@@ -15,9 +15,9 @@ import (
 // fake is the service from one reset to the next, with what the control API has added to it.
 type fake struct {
 	*minutestest.Server
-	// ended is done when the fake is replaced; end makes it so.
-	ended context.Context
-	end   func()
+	// over is done when the fake is replaced; setOver makes it so.
+	over    context.Context
+	setOver func()
 
 	faults []*fault
 	// added is the number of faults, also of those that were removed.
@@ -50,7 +50,7 @@ type faultSpec struct {
 // newFake returns a fake with a world.
 func (p *process) newFake(w minutestest.World) (*fake, error) {
 	f := &fake{}
-	f.ended, f.end = context.WithCancel(context.Background())
+	f.over, f.setOver = context.WithCancel(context.Background())
 	requests := slog.New(p.settings.logHandler(p.lines))
 	options := append(p.settings.options(), minutestest.WithWorld(w), minutestest.WithLog(func(r minutestest.Request) {
 		// No secrets: of a URL the path alone, and nothing of headers and bodies.

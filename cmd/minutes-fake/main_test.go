@@ -198,7 +198,7 @@ func TestStrict_FailsForViolationsUnusedFaultsAndUnmatchedScripts(t *testing.T) 
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args string
-		do   func(*program)
+		act  func(*program)
 		want int
 		says string
 	}{
@@ -260,7 +260,7 @@ func TestStrict_FailsForViolationsUnusedFaultsAndUnmatchedScripts(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := launch(t, strings.Fields(tc.args+" -log none")...)
-			tc.do(p)
+			tc.act(p)
 			assert.Equal(t, tc.want, p.stop())
 			assert.Contains(t, p.stderr.String(), tc.says)
 			if tc.want == exitDone {

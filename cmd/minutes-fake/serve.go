@@ -86,7 +86,7 @@ func (p *process) conclude(f *fake) {
 	if p.settings.strict && len(complaints) > 0 { // in one piece, of which no line can be dropped
 		fmt.Fprintf(p.lines, "minutes-fake: %s\n", strings.Join(complaints, "\nminutes-fake: "))
 	}
-	f.end()
+	f.setOver()
 	_ = f.Close()
 }
 
@@ -201,7 +201,7 @@ func (p *process) banner(w io.Writer, env []string) {
 func (p *process) shutdown() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	p.fake.Load().end() // because the inspector's events never finish
+	p.fake.Load().setOver() // because the inspector's events never finish
 	for _, server := range p.servers {
 		if server.Shutdown(ctx) != nil {
 			_ = server.Close()

@@ -86,13 +86,13 @@ func read[T any](f *form, name string) (value T, found bool) {
 // text returns a string field.
 func (f *form) text(name string) (s string, found bool) { return read[string](f, name) }
 
-// trimmed returns a text field without white space around it, of at most limit characters. A
-// required one must not be blank.
-func (f *form) trimmed(name string, limit int, required bool) (s string, found bool) {
+// trimmed returns a text field without white space around it. It must not be longer than longest,
+// nor blank if it is required.
+func (f *form) trimmed(name string, longest int, required bool) (s string, found bool) {
 	bad := len(f.bad)
 	s, found = f.text(name)
 	s = strings.TrimSpace(s)
-	if (required && s == "" || longer(s, limit)) && len(f.bad) == bad {
+	if (required && s == "" || longer(s, longest)) && len(f.bad) == bad {
 		f.fault(name, nil)
 	}
 	return s, found
@@ -134,9 +134,9 @@ func (f *form) timeOfDay(name string) (timeOfDay string, found bool) {
 	return timeOfDay, found
 }
 
-// longer reports whether s has more than limit characters, which are code points, not bytes (D5).
-func longer(s string, limit int) bool {
-	return len(s) > limit && utf8.RuneCountInString(s) > limit
+// longer reports whether s is longer than longest, in code points, not bytes (D5).
+func longer(s string, longest int) bool {
+	return len(s) > longest && utf8.RuneCountInString(s) > longest
 }
 
 // Dates and times of day are kept as the API writes them, YYYY-MM-DD and HH:MM. In this form, texts

@@ -200,15 +200,15 @@ func (m *meeting) describe() world.Meeting {
 	return shown
 }
 
-// Changes returns the meetings of all organisations that changed after since, newest first, at most
-// limit. All have changed after 0. total is the number of all meetings; next is the since of the
-// next call.
-func (s *Service) Changes(since uint64, limit int) (list []world.Meeting, total int, next uint64) {
+// Changes returns the meetings of all organisations that changed after since, newest first, up to
+// the number upTo. All have changed after 0. total is the number of all meetings; next is the since
+// of the next call.
+func (s *Service) Changes(since uint64, upTo int) (list []world.Meeting, total int, next uint64) {
 	s.lock()
 	defer s.mu.Unlock()
 	for _, o := range s.orgs {
 		total += len(o.meetings)
-		left := limit
+		left := upTo
 		for _, m := range slices.Backward(o.meetings) {
 			if left == 0 {
 				break
@@ -220,7 +220,7 @@ func (s *Service) Changes(since uint64, limit int) (list []world.Meeting, total 
 		}
 	}
 	slices.SortStableFunc(list, func(a, b world.Meeting) int { return b.CreatedAt.Compare(a.CreatedAt) })
-	return list[:min(len(list), limit)], total, s.changes
+	return list[:min(len(list), upTo)], total, s.changes
 }
 
 // Meetings returns all meetings as of now, the oldest first.

@@ -107,7 +107,7 @@ func TestAdvance_StopsWhereTheMeetingEnds(t *testing.T) {
 // progress costs nothing more.
 func TestReservation_IsReleasedOnce(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(s *rig, id string){
+	for name, ending := range map[string]func(s *rig, id string){
 		"deleted while it is prepared": func(s *rig, id string) {
 			s.request("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
 		},
@@ -133,7 +133,7 @@ func TestReservation_IsReleasedOnce(t *testing.T) {
 				s := newRig(t, staged, withAcme(func(o *world.Organisation) { o.TranscribeSeconds = new(10) }))
 				id := s.create("ci", "")
 				s.upload("ci", id, 16_000*6)
-				end(s, id)
+				ending(s, id)
 				time.Sleep(time.Hour)
 				assert.Equal(t, "1000 10 null", s.usage())
 				over := s.create("ci", "")

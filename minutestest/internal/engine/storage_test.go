@@ -158,16 +158,16 @@ func TestPut_FailsIfOvertaken(t *testing.T) {
 
 // during does something before its text arrives.
 type during struct {
-	do   func()
+	act  func()
 	text string
 }
 
 func (d *during) Read(p []byte) (int, error) {
-	if d.do == nil {
+	if d.act == nil {
 		return 0, io.EOF
 	}
-	d.do()
-	d.do = nil
+	d.act()
+	d.act = nil
 	return copy(p, d.text), nil
 }
 

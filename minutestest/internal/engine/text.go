@@ -60,8 +60,8 @@ func correct(text string, vocabulary []minutes.VocabularyEntry) string {
 	for _, e := range vocabulary {
 		for _, v := range e.Variants {
 			terms[strings.ToLower(v.Text)] = e.Term
-			end := len(v.Text) - 1
-			variants = append(variants, wordEdge(v.Text[0])+regexp.QuoteMeta(v.Text)+wordEdge(v.Text[end]))
+			last := len(v.Text) - 1
+			variants = append(variants, wordEdge(v.Text[0])+regexp.QuoteMeta(v.Text)+wordEdge(v.Text[last]))
 		}
 	}
 	if len(variants) == 0 {
