@@ -84,7 +84,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 	bar := newBar(stderr)
 	err = client.Meetings.Upload(ctx, meeting.ID, recording, &minutes.UploadOptions{Progress: bar.show})
-	bar.end()
+	bar.finish()
 	if err != nil {
 		return err
 	}

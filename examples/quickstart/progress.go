@@ -36,7 +36,7 @@ func (b *bar) show(sent, total int64) {
 	}
 }
 
-func (b *bar) end() {
+func (b *bar) finish() {
 	if b.terminal {
 		fmt.Fprintln(b.out)
 	}

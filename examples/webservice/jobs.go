@@ -18,7 +18,7 @@ import (
 )
 
 // A job is queued, done or failed. While an instance works on it, owner is that instance, and due is the end of its
-// lease; otherwise due is the earliest time of the next attempt. So any instance may take a queued job at due.
+// lease; otherwise due is the earliest time of the next try. So any instance may take a queued job at due.
 const schema = `CREATE TABLE IF NOT EXISTS jobs (
 	name TEXT PRIMARY KEY, -- also the external id of the meeting
 	meeting TEXT NOT NULL, -- its id
@@ -66,7 +66,7 @@ func (in *instance) renew(ctx context.Context) {
 	}
 }
 
-// finish stores what an attempt came to, even if ctx is done, and gives up the lease. It removes the recording of a job
+// finish stores what a try came to, even if ctx is done, and gives up the lease. It removes the recording of a job
 // that is done. If another instance has taken over, nothing changes.
 func (in *instance) finish(ctx context.Context, name, state string, after time.Duration, text string) {
 	err := in.db.QueryRowContext(context.WithoutCancel(ctx), `UPDATE jobs SET owner = '', state = ?, due = ?, text = ?
@@ -74,7 +74,7 @@ func (in *instance) finish(ctx context.Context, name, state string, after time.D
 	if err == nil && state == "done" {
 		err = os.Remove(in.path(name))
 	}
-	slog.Info("attempt ended", "job", name, "state", state, "error", err)
+	slog.Info("try ended", "job", name, "state", state, "error", err)
 }
 
 // run works until ctx is done, and then gives up its leases, so that other instances continue at once. It takes a job
@@ -133,9 +133,9 @@ func (in *instance) resume(ctx context.Context, name, meeting string, uploaded f
 	case ctx.Err() != nil:
 		after = 0 // another instance continues
 	case errors.Is(err, minutes.ErrNotFound): // a person has deleted the meeting, or the next case
-		_ = in.create(ctx, name) // if this fails, the next attempt comes here again
+		_ = in.create(ctx, name) // if this fails, the next try comes here again
 	case failed != nil && (failed.Status == minutes.StatusTranscribeBlocked || in.stopped(ctx)): // for lack of quota
-		_ = in.client.Meetings.Delete(ctx, meeting) // if this fails, the next attempt comes here again
+		_ = in.client.Meetings.Delete(ctx, meeting) // if this fails, the next try comes here again
 		after = time.Hour
 	case !minutes.Retryable(err) && !minutes.KeyRejected(err):
 		state = "failed" // until somebody uploads the recording again

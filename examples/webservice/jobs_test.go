@@ -45,8 +45,8 @@ func bubble(t *testing.T, test func(t *testing.T, srv *minutestest.Server, in *i
 	})
 }
 
-// call makes a request of a user.
-func call(t *testing.T, in *instance, method, name, body string) (job shown) {
+// request makes a request of a user.
+func request(t *testing.T, in *instance, method, name, body string) (job shown) {
 	t.Helper()
 	response := httptest.NewRecorder()
 	routes(in).ServeHTTP(response, httptest.NewRequest(method, "/recordings/"+name, strings.NewReader(body)))
@@ -72,7 +72,7 @@ func TestInstance_StopsUploads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
 				for i := range 10 {
-					call(t, in, "PUT", fmt.Sprint(i, ".mp3"), "ID3 sound")
+					request(t, in, "PUT", fmt.Sprint(i, ".mp3"), "ID3 sound")
 				}
 				srv.Update("org_acme", func(o *minutestest.Organisation) { set(o, false) })
 				time.Sleep(90 * time.Minute)
@@ -86,7 +86,7 @@ func TestInstance_StopsUploads(t *testing.T) {
 				srv.Update("org_acme", func(o *minutestest.Organisation) { set(o, true) })
 				time.Sleep(30 * time.Minute)
 				for i := range 10 {
-					assert.Equal(t, "done", call(t, in, "GET", fmt.Sprint(i, ".mp3"), "").State)
+					assert.Equal(t, "done", request(t, in, "GET", fmt.Sprint(i, ".mp3"), "").State)
 				}
 				assert.Len(t, srv.Meetings(), 10, "the failed ones are deleted")
 			})
@@ -100,11 +100,11 @@ func TestInstance_GoesOnWithoutUsage(t *testing.T) {
 		everyUsage := minutestest.Match{Operation: minutes.OpUsageGet, Times: minutestest.Always}
 		srv.Inject(everyUsage, minutestest.Refuse(minutes.ErrForbidden))
 		for i := range 5 {
-			call(t, in, "PUT", fmt.Sprint(i, ".mp3"), "ID3 sound")
+			request(t, in, "PUT", fmt.Sprint(i, ".mp3"), "ID3 sound")
 		}
 		time.Sleep(10 * time.Minute)
 		for i := range 5 {
-			assert.Equal(t, "done", call(t, in, "GET", fmt.Sprint(i, ".mp3"), "").State)
+			assert.Equal(t, "done", request(t, in, "GET", fmt.Sprint(i, ".mp3"), "").State)
 		}
 	})
 }
@@ -112,11 +112,11 @@ func TestInstance_GoesOnWithoutUsage(t *testing.T) {
 // If someone deletes a meeting, its job gets another.
 func TestInstance_CreatesDeletedMeetingAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
-		call(t, in, "PUT", "weekly.mp3", "ID3 sound")
+		request(t, in, "PUT", "weekly.mp3", "ID3 sound")
 		time.Sleep(2 * time.Minute)
 		srv.Delete(srv.Meetings()[0].ID)
 		time.Sleep(15 * time.Minute)
-		assert.Equal(t, "done", call(t, in, "GET", "weekly.mp3", "").State)
+		assert.Equal(t, "done", request(t, in, "GET", "weekly.mp3", "").State)
 		assert.Len(t, srv.Meetings(), 1)
 	})
 }
@@ -126,17 +126,17 @@ func TestInstance_CreatesDeletedMeetingAgain(t *testing.T) {
 func TestInstance_RetriesFailedMeeting(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
 		srv.Script(minutestest.Script{Outcome: minutes.StatusTranscriptionFailed})
-		call(t, in, "PUT", "weekly.mp3", "ID3 sound")
+		request(t, in, "PUT", "weekly.mp3", "ID3 sound")
 		time.Sleep(time.Hour)
-		job := call(t, in, "GET", "weekly.mp3", "")
+		job := request(t, in, "GET", "weekly.mp3", "")
 		assert.Equal(t, "failed", job.State)
 		assert.Contains(t, job.Text, "transcription_failed")
 		failed := srv.Meetings()[0].ID
 
 		srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesReady})
-		assert.Equal(t, "queued", call(t, in, "PUT", "weekly.mp3", "ID3 sound").State)
+		assert.Equal(t, "queued", request(t, in, "PUT", "weekly.mp3", "ID3 sound").State)
 		time.Sleep(15 * time.Minute)
-		job = call(t, in, "PUT", "weekly.mp3", "ID3 sound")
+		job = request(t, in, "PUT", "weekly.mp3", "ID3 sound")
 		assert.Equal(t, "done", job.State)
 		assert.Contains(t, job.Text, "# weekly.mp3")
 		require.Len(t, srv.Meetings(), 1)
@@ -161,9 +161,9 @@ func TestInstance_DecidesByError(t *testing.T) {
 					everyURL := minutestest.Match{Operation: minutes.OpMeetingsUploadURL, Times: minutestest.Always}
 					srv.Inject(everyURL, minutestest.Refuse(minutes.ErrorCode(tc.problem)))
 				}
-				call(t, in, "PUT", tc.file, tc.body)
+				request(t, in, "PUT", tc.file, tc.body)
 				time.Sleep(10 * time.Minute)
-				job := call(t, in, "GET", tc.file, "")
+				job := request(t, in, "GET", tc.file, "")
 				assert.Equal(t, tc.want, job.State)
 				assert.Contains(t, job.Text, tc.problem)
 				assert.FileExists(t, in.path(tc.file))
@@ -201,6 +201,6 @@ func TestLease_RunsOut(t *testing.T) {
 		assert.FileExists(t, a.path(name), "the job is no longer a's")
 		b.finish(t.Context(), name, "done", 0, "minutes")
 		assert.NoFileExists(t, a.path(name))
-		assert.Equal(t, shown{"done", "minutes"}, call(t, a, "GET", name, ""))
+		assert.Equal(t, shown{"done", "minutes"}, request(t, a, "GET", name, ""))
 	})
 }

@@ -84,7 +84,7 @@ func routes(in *instance) http.Handler {
 }
 
 // put takes a recording. When it responds, the meeting and the job exist, so the job survives the instance. A name that
-// is known changes nothing, unless its job has failed: then this is another attempt, with another meeting.
+// is known changes nothing, unless its job has failed: then this is another try, with another meeting.
 func (in *instance) put(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	var failed string

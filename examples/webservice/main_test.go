@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 // process is an instance that can be killed.
 type process struct {
 	*exec.Cmd
-	addr     string
-	attempts atomic.Int64 // that ended
+	addr  string
+	tries atomic.Int64 // that ended
 }
 
 // startProcess starts an instance, and returns when it serves.
@@ -59,8 +59,8 @@ func startProcess(t *testing.T, dir string, env ...string) *process {
 			switch line.Msg {
 			case "serving":
 				addr <- line.Addr
-			case "attempt ended":
-				p.attempts.Add(1)
+			case "try ended":
+				p.tries.Add(1)
 			}
 		}
 	}()
@@ -69,7 +69,7 @@ func startProcess(t *testing.T, dir string, env ...string) *process {
 	return p
 }
 
-func (p *process) call(t *testing.T, method, name, body string) (job shown) {
+func (p *process) request(t *testing.T, method, name, body string) (job shown) {
 	address := "http://" + p.addr + "/recordings/" + name
 	req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
 	require.NoError(t, err)
@@ -104,20 +104,20 @@ func TestInstances_OneKilled(t *testing.T) {
 	other := startProcess(t, dir, "MINUTES_BASE_URL="+service.URL, "MINUTES_API_KEY=key_ci_2")
 	for i := range recordings {
 		p := []*process{victim, other}[i%2]
-		p.call(t, "PUT", fmt.Sprint(i, ".mp3"), "ID3 sound")
+		p.request(t, "PUT", fmt.Sprint(i, ".mp3"), "ID3 sound")
 	}
 	done := func() (n int) {
 		for i := range recordings {
-			if other.call(t, "GET", fmt.Sprint(i, ".mp3"), "").State == "done" {
+			if other.request(t, "GET", fmt.Sprint(i, ".mp3"), "").State == "done" {
 				n++
 			}
 		}
 		return n
 	}
 	require.Eventually(t, func() bool {
-		return victim.attempts.Load() > 3 && other.attempts.Load() > 3
+		return victim.tries.Load() > 3 && other.tries.Load() > 3
 	}, time.Minute, 10*time.Millisecond)
-	require.Less(t, victim.attempts.Load()+other.attempts.Load(), int64(recordings), "killed in the middle")
+	require.Less(t, victim.tries.Load()+other.tries.Load(), int64(recordings), "killed in the middle")
 	require.NoError(t, victim.Process.Kill())
 	require.Error(t, victim.Wait())
 	require.Eventually(t, func() bool { return done() == recordings }, time.Minute, 100*time.Millisecond)
