@@ -173,13 +173,13 @@ func TestClient_RejectsNilContext(t *testing.T) {
 
 // takesID lists the operations on one meeting.
 func takesID() map[string]func(context.Context, *minutes.Client, string) (any, error) {
-	calls := map[string]func(context.Context, *minutes.Client, string) (any, error){}
+	methods := map[string]func(context.Context, *minutes.Client, string) (any, error){}
 	for _, op := range testkit.Operations() {
 		if strings.Contains(op.Path, testkit.MeetingID) {
-			calls[string(op.Name)] = op.Invoke
+			methods[string(op.Name)] = op.Invoke
 		}
 	}
-	return calls
+	return methods
 }
 
 // Every method rejects ids that would change the path, or that errors and logs must not show,
@@ -190,15 +190,15 @@ func TestMeetings_RejectUnusableIDs(t *testing.T) {
 		"empty": "", "dot": ".", "dots": "..", "newline": "mtg_1\n", "header": "mtg_1\r\nX-Evil: 1", "NUL": "mtg_\x00",
 		"DEL": "mtg_\x7f", "C1": "mtg_\u0085", "the API key": "mtg_" + testkit.Key,
 	}
-	calls := takesID()
-	calls["upload"] = func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+	methods := takesID()
+	methods["upload"] = func(ctx context.Context, c *minutes.Client, id string) (any, error) {
 		return nil, c.Meetings.Upload(ctx, id, testkit.WAV(1), nil)
 	}
-	for call, do := range calls {
+	for method, invoke := range methods {
 		for name, id := range ids {
-			t.Run(call+" "+name, func(t *testing.T) {
+			t.Run(method+" "+name, func(t *testing.T) {
 				t.Parallel()
-				got, err := do(t.Context(), testkit.Silent(t), id)
+				got, err := invoke(t.Context(), testkit.Silent(t), id)
 				testkit.RequireNothing(t, got)
 				testkit.RequireParamError(t, err, "id", id)
 			})
@@ -227,8 +227,8 @@ func TestMeetings_IDIsOnePathSegment(t *testing.T) {
 		t.Run(id[:min(len(id), 20)], func(t *testing.T) {
 			t.Parallel()
 			client, requests := testkit.OneResponse(t, 404, testkit.Fixture(t, "error_absent"))
-			for name, do := range takesID() {
-				_, err := do(t.Context(), client, id)
+			for name, invoke := range takesID() {
+				_, err := invoke(t.Context(), client, id)
 				require.ErrorIs(t, err, minutes.ErrNotFound, name)
 				require.NotContains(t, err.Error(), "\u202e", "what steers a terminal is not printed")
 				all := requests()

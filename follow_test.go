@@ -24,7 +24,7 @@ type followed struct {
 	results map[string]*minutes.Result
 	errs    map[string]error
 	after   map[string]time.Duration // since the meeting's end
-	end     error                    // without a Result
+	loopErr error                    // without a Result
 }
 
 // follow runs a loop around Follow for d.
@@ -38,7 +38,7 @@ func follow(
 	for result, err := range c.Meetings.Follow(ctx, opts) {
 		if err != nil {
 			assert.Nil(t, result)
-			got.end = err
+			got.loopErr = err
 			continue
 		}
 		title := result.Meeting.Title
@@ -65,7 +65,7 @@ func titles(got followed) (all []string) {
 }
 
 // others calls f with another Client from time to time.
-func others(t testing.TB, srv *minutestest.Server, every time.Duration, n int, do func(c *minutes.Client, i int)) {
+func others(t testing.TB, srv *minutestest.Server, every time.Duration, n int, f func(c *minutes.Client, i int)) {
 	t.Helper()
 	c := srv.Client(minutes.WithHTTPClient(testkit.Direct(srv)), minutes.WithRateLimit(0, 0))
 	ctx := t.Context()
@@ -73,7 +73,7 @@ func others(t testing.TB, srv *minutestest.Server, every time.Duration, n int, d
 		for i := range n {
 			select {
 			case <-time.After(every):
-				do(c, i)
+				f(c, i)
 			case <-ctx.Done():
 			}
 		}
@@ -99,7 +99,7 @@ func TestFollow_YieldsEachMeetingThatOthersCreate(t *testing.T) {
 		opts := &minutes.FollowOptions{Format: minutes.FormatMarkdown, Transcript: true}
 		got := follow(t, srv, direct(srv), 2*time.Hour, opts)
 
-		require.ErrorIs(t, got.end, context.DeadlineExceeded)
+		require.ErrorIs(t, got.loopErr, context.DeadlineExceeded)
 		require.Len(t, got.results, 9)
 		for title, r := range got.results {
 			var failed *minutes.MeetingFailedError
@@ -239,7 +239,7 @@ func TestFollow_OutlastsFailures(t *testing.T) {
 					testkit.Uploaded(t, c, fmt.Sprint("meeting ", i))
 				})
 				got := follow(t, srv, direct(srv), 90*time.Minute, nil)
-				require.ErrorIs(t, got.end, context.DeadlineExceeded)
+				require.ErrorIs(t, got.loopErr, context.DeadlineExceeded)
 				require.Len(t, got.results, 5)
 				for title := range got.results {
 					require.NoError(t, got.errs[title])
@@ -261,7 +261,7 @@ func TestFollow_EndsWhenTheServiceRejectsTheList(t *testing.T) {
 		})
 		began := time.Now()
 		got := follow(t, srv, direct(srv), time.Hour, nil)
-		require.ErrorIs(t, got.end, minutes.ErrInsufficientScope)
+		require.ErrorIs(t, got.loopErr, minutes.ErrInsufficientScope)
 		require.Less(t, time.Since(began), 7*time.Minute)
 		requireIdle(t, srv)
 	})
@@ -528,7 +528,7 @@ func TestFollow_EndsIfTheMinutesRejectTheKey(t *testing.T) {
 		srv.Inject(fetches, minutestest.Refuse(minutes.ErrUnauthenticated))
 		began := time.Now()
 		got := follow(t, srv, direct(srv), time.Hour, nil)
-		require.True(t, minutes.KeyRejected(got.end), "%v", got.end)
+		require.True(t, minutes.KeyRejected(got.loopErr), "%v", got.loopErr)
 		require.Empty(t, got.results)
 		require.Less(t, time.Since(began), 2*time.Minute)
 	})

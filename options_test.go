@@ -356,14 +356,14 @@ func TestWithRoute_RejectsInvalidRoutes(t *testing.T) {
 // An attempt may take 30 s, unless the caller's http.Client sets another limit.
 func TestWithHTTPClient_SetsTimeLimitOfAttempt(t *testing.T) {
 	t.Parallel()
-	for limit, want := range map[time.Duration]time.Duration{
+	for timeout, want := range map[time.Duration]time.Duration{
 		0:               30 * time.Second,
 		7 * time.Second: 7 * time.Second,
 		time.Hour:       time.Hour,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			hc := &http.Client{
-				Timeout: limit,
+				Timeout: timeout,
 				Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					ends, ok := req.Context().Deadline()
 					assert.True(t, ok)

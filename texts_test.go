@@ -54,7 +54,7 @@ var (
 	ourCAs              *x509.CertPool
 	baseURL, apiKey, id string
 	srv                 *minutestest.Server
-	record              func(minutes.Operation, int, time.Duration)
+	measure             func(minutes.Operation, int, time.Duration)
 	alert               func(...any)
 	sendToBrowser       func(string)
 	store               func(*minutes.Result)

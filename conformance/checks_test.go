@@ -16,9 +16,9 @@ const nobody = "/v1/meetings/mtg_nosuchmeeting"
 
 // checks are in an order in which the meetings that some create are there for others to read.
 var checks = []struct {
-	name  string
-	needs need
-	do    func(*run)
+	name    string
+	needs   need
+	against func(*run)
 }{
 	{"a meeting's life", writing, life},
 	{"external ids", writing, externalIDs},
@@ -158,11 +158,11 @@ func fromRecordingToMinutes(r *run) {
 	again := r.put(target.text("upload_url"), r.contentType, r.audio)
 	r.assuming().that(again.status == 403 && again.storageCode() == "AccessDenied",
 		"a second use of the URL: %d", again.status)
-	end := r.await(path)
+	final := r.await(path)
 	r.rejects(409, "PARTICIPANTS_LOCKED", "PUT "+path+`/participants {"participant_ids":[]}`)
-	if r.that(end.text("status") == "minutes_ready", "the meeting ends as %s", end.text("status")) {
-		r.that(end.number("duration_seconds") > 0, "duration_seconds is %s", end.text("duration_seconds"))
-		r.minutesOf(end.object)
+	if r.that(final.text("status") == "minutes_ready", "the meeting ends as %s", final.text("status")) {
+		r.that(final.number("duration_seconds") > 0, "duration_seconds is %s", final.text("duration_seconds"))
+		r.minutesOf(final.object)
 	}
 	before := r.assuming().send("GET /v1/usage")
 	r.send("PATCH "+path+` {"title":"Renamed"}`).is(200, "Meeting")

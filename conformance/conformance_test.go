@@ -42,7 +42,7 @@ func TestConformance(t *testing.T) {
 			if why != "" {
 				t.Skip(why)
 			}
-			check.do(&run{T: t, service: s})
+			check.against(&run{T: t, service: s})
 		})
 	}
 }

@@ -52,7 +52,7 @@ func handled[T any](instrument T, err error) T {
 }
 
 // add counts an attempt that ended at end.
-func (m *metrics) add(ctx context.Context, a minutes.Attempt, end time.Time) {
+func (m *metrics) add(ctx context.Context, a minutes.Attempt, ended time.Time) {
 	operation := operationKey.String(string(a.Operation))
 	common := attribute.NewSet(httpAttributes(a)...)
 	m.duration.RecordSet(ctx, a.Duration.Seconds(), common)
@@ -74,29 +74,29 @@ func (m *metrics) add(ctx context.Context, a minutes.Attempt, end time.Time) {
 		m.stalls.Add(ctx, 1)
 	}
 	if a.Pause > 0 {
-		m.pauses.Record(ctx, m.paused.extend(end, a.Pause).Seconds())
+		m.pauses.Record(ctx, m.paused.extend(ended, a.Pause).Seconds())
 	}
 }
 
 // pause is the last rate-limit pause of the Clients that share an option of New, usually one.
 type pause struct {
-	mu  sync.Mutex
-	end time.Time
+	mu    sync.Mutex
+	until time.Time
 }
 
-// extend records that a pause of length d begins at now, and returns by how much that moves the end of the
+// extend notes that a pause of length d begins at now, and returns by how much that moves the end of the
 // pause. So the sum of the results is the time that the Client has paused, although pauses overlap.
 func (p *pause) extend(now time.Time, d time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	begin := now
-	if p.end.After(now) {
-		begin = p.end
+	if p.until.After(now) {
+		begin = p.until
 	}
-	end := now.Add(d)
-	if !end.After(begin) {
+	until := now.Add(d)
+	if !until.After(begin) {
 		return 0
 	}
-	p.end = end
-	return end.Sub(begin)
+	p.until = until
+	return until.Sub(begin)
 }

@@ -61,11 +61,11 @@ func New(opts ...Option) minutes.Option {
 	tracer := c.tracers.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL))
 	metrics := newMetrics(c.meters.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL)))
 	return minutes.WithObserver(func(ctx context.Context, a minutes.Attempt) {
-		end := time.Now()
+		ended := time.Now()
 		if !a.Shared {
-			ctx = addSpan(ctx, tracer, a, end)
+			ctx = addSpan(ctx, tracer, a, ended)
 		}
-		metrics.add(ctx, a, end)
+		metrics.add(ctx, a, ended)
 	})
 }
 

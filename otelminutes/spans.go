@@ -14,10 +14,10 @@ import (
 
 // addSpan makes the span of an attempt that ended at end. It returns the span's context, so that metrics
 // can name the span as an exemplar.
-func addSpan(ctx context.Context, tracer trace.Tracer, a minutes.Attempt, end time.Time) context.Context {
+func addSpan(ctx context.Context, tracer trace.Tracer, a minutes.Attempt, ended time.Time) context.Context {
 	ctx, span := tracer.Start(ctx, a.Method+" "+string(a.Operation),
 		trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithTimestamp(end.Add(-a.Duration)),
+		trace.WithTimestamp(ended.Add(-a.Duration)),
 		trace.WithAttributes(spanAttributes(a)...),
 	)
 	switch {
@@ -26,7 +26,7 @@ func addSpan(ctx context.Context, tracer trace.Tracer, a minutes.Attempt, end ti
 	case failed(a):
 		span.SetStatus(codes.Error, "") // the status code says why
 	}
-	span.End(trace.WithTimestamp(end))
+	span.End(trace.WithTimestamp(ended))
 	return ctx
 }
 

@@ -103,17 +103,17 @@ func (m *model) ask(w *watch) {
 
 // decide starts the request that the plan wants, if any.
 func (m *model) decide() {
-	do := m.plan.decide(m.now)
+	next := m.plan.decide(m.now)
 	switch {
-	case do.page:
+	case next.page:
 		m.sentAt = m.now
-	case do.get != nil:
-		at, polled := m.polled[do.get]
-		m.demand(do.get.awaited && (!polled || m.now-at >= Interval), do.get, "is polled too early")
-		m.getting = append(m.getting, do.get)
+	case next.get != nil:
+		at, polled := m.polled[next.get]
+		m.demand(next.get.awaited && (!polled || m.now-at >= Interval), next.get, "is polled too early")
+		m.getting = append(m.getting, next.get)
 	default:
 		idle := len(m.getting) == 0 && !m.reading && m.awaited > 0
-		m.demand(do.wake > m.now && (!idle || do.wake < never), nil, "nothing is planned")
+		m.demand(next.wake > m.now && (!idle || next.wake < never), nil, "nothing is planned")
 	}
 }
 

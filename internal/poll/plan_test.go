@@ -91,7 +91,7 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		n    int
-		do   func(t *testing.T, p *plan, w []*watch)
+		act  func(t *testing.T, p *plan, w []*watch)
 		want func(p *plan, w []*watch) any
 		is   any
 	}{
@@ -358,8 +358,8 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p, w := planAt(c.n)
-			if c.do != nil {
-				c.do(t, p, w)
+			if c.act != nil {
+				c.act(t, p, w)
 			}
 			got := c.want(p, w)
 			require.Equal(t, c.is, got)

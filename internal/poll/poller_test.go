@@ -194,7 +194,7 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 		name    string
 		service *scripted
 		rarely  bool
-		do      func(p *Poller[int]) // at 10 s
+		act     func(p *Poller[int]) // at 10 s
 		want    []int                // in seconds
 	}{
 		{name: "every thirty seconds", want: []int{0, 30, 60, 90}},
@@ -203,16 +203,16 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 		{
 			name:    "not early if the audio is known already",
 			service: &scripted{audio: true},
-			do:      func(p *Poller[int]) { p.Ask("m", true) },
+			act:     func(p *Poller[int]) { p.Ask("m", true) },
 			want:    []int{0, 30, 60, 90},
 		},
-		{name: "at once after an upload", do: func(p *Poller[int]) { p.Ask("m", true) }, want: []int{0, 10, 40, 70}},
+		{name: "at once after an upload", act: func(p *Poller[int]) { p.Ask("m", true) }, want: []int{0, 10, 40, 70}},
 		{
 			name: "not early to confirm a page",
-			do:   func(p *Poller[int]) { p.Ask("m", false) },
+			act:  func(p *Poller[int]) { p.Ask("m", false) },
 			want: []int{0, 30, 60, 90},
 		},
-		{name: "later after the user's own poll", do: func(p *Poller[int]) {
+		{name: "later after the user's own poll", act: func(p *Poller[int]) {
 			p.Record(Snapshot[int]{ID: "m"}, p.Sending())
 		}, want: []int{0, 40, 70}},
 		{
@@ -224,7 +224,7 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 		{
 			name:    "as ever once another wait joins",
 			service: &scripted{age: 35 * time.Minute}, rarely: true,
-			do: func(p *Poller[int]) {
+			act: func(p *Poller[int]) {
 				sub := p.Subscribe("m", false)
 				time.AfterFunc(90*time.Second, func() { _ = sub.Cancel() })
 			},
@@ -249,8 +249,8 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 				p := newPoller(s)
 				sub := p.Subscribe("m", c.rarely)
 				time.Sleep(10 * time.Second)
-				if c.do != nil {
-					c.do(p)
+				if c.act != nil {
+					c.act(p)
 				}
 				time.Sleep(90 * time.Second)
 				_ = sub.Cancel()

@@ -118,7 +118,7 @@ func (p *process) wait(ctx context.Context, m *simulated, patient bool) {
 		case u := <-s.C():
 			switch {
 			case u.Err != nil:
-				p.end(m)
+				p.waitEnded(m)
 				return
 			default:
 				p.received(m, u.Snapshot.Meeting)
@@ -133,7 +133,7 @@ func (p *process) wait(ctx context.Context, m *simulated, patient bool) {
 	}
 }
 
-func (p *process) end(m *simulated) {
+func (p *process) waitEnded(m *simulated) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.over = true

@@ -205,9 +205,9 @@ func (s *service) find(order []*simulated, cursor string, now time.Time) (from i
 
 // add adds the next meeting of a process's list. Its status changes later at times that the
 // scenario gives.
-func (s *service) add(list int, created, change, end time.Time) *simulated {
+func (s *service) add(list int, created, change, finished time.Time) *simulated {
 	m := &simulated{id: "m" + strconv.Itoa(len(s.byID)), place: len(s.lists[list]), owner: -1}
-	m.since = [...]time.Time{created, created, change, end}
+	m.since = [...]time.Time{created, created, change, finished}
 	if s.audio > 0 {
 		m.since[working] = created.Add(s.audio)
 	}

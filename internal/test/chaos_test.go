@@ -148,8 +148,8 @@ func (c *chaos) run() {
 		who := fmt.Sprintf("m%d", n)
 		own := rand.New(rand.NewPCG(c.seed, uint64(100+n)))
 		callers := []func(string, *rand.Rand){c.callByCall, c.callByCall, c.process, c.process, c.batch, c.crowd}
-		call := callers[rnd.IntN(len(callers))]
-		c.callers.Go(func() { call(who, own) })
+		caller := callers[rnd.IntN(len(callers))]
+		c.callers.Go(func() { caller(who, own) })
 	}
 	c.callers.Wait()
 	c.lateRequests.Wait()
