@@ -23,11 +23,15 @@
 //
 // # Waiting
 //
-// The service sends no events, so the Client polls. For many meetings it reads list pages. It polls
-// any one meeting, with a GET, at most once in thirty seconds, however many waits there are for it,
-// because the service asks for that interval. There is one exception: the first poll after an upload by this
-// Client, or after its request for an upload URL, may come less than thirty seconds after the
-// previous one. A wait has no overall timeout, so set a deadline on ctx.
+// The service sends no events, so the Client asks for the status of a meeting again and again. One
+// such GET is called a poll. As the service asks, the Client polls a meeting at most once in thirty
+// seconds, however many waits there are for it. If many meetings are pending, the Client reads pages
+// of the list instead of polling each, because one page shows fifty meetings.
+//
+// The interval has one exception: after this Client has uploaded a recording, or requested an upload
+// URL, it polls the meeting at once, because the status is about to change.
+//
+// A wait has no overall timeout, so set a deadline on ctx.
 //
 // # Errors
 //

@@ -119,15 +119,16 @@ type Error struct {
 	// Message is for people. It may say why a response does not match the API reference.
 	Message   string
 	RequestID string // for support requests
-	// Details says more about the error, for debugging and not for decisions. Error leaves it out,
-	// because it may contain the names of people. It may be nil.
+	// Details says more about the error, for debugging and not for decisions. It may be nil. It may
+	// contain the names of people, so the text of the error does not include it.
 	Details map[string]any
 	// RetryAfter is how long the service asked to wait (429 and 503), or the rest of the pause if
 	// the Client did not send the request because of an earlier 429. Otherwise it is 0.
 	RetryAfter   time.Duration
 	Operation    Operation // the operation that was called
 	Method, Path string    // of the request; Path has no query
-	Scope        Scope     // that the operation needs, after ErrInsufficientScope
+	// Scope is the scope that the key lacks if Code is ErrInsufficientScope. Otherwise it is empty.
+	Scope Scope
 	// Err is why the last attempt got no whole response, or why the Client did not retry: a network
 	// or context error, or that of WithAPIKeyFunc. It is nil if the last response ended the call.
 	Err error
@@ -246,8 +247,8 @@ func (e *ParamError) Error() string { return "minutes: " + e.Param + ": " + e.Re
 func (e *ParamError) Unwrap() error { return e.Err }
 
 // MeetingFailedError reports that a meeting reached one of the four failure statuses ([section 3]),
-// which are final. Its text says how to try again. If you delete the meeting for that, fetch the
-// transcript first after StatusMinutesFailed, because Delete removes it.
+// which are final. Its text says how to try again. After StatusMinutesFailed the meeting still has
+// a transcript. Fetch it before you delete the meeting, because Delete removes both.
 //
 // [section 3]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#3-statuses
 type MeetingFailedError struct {
@@ -323,8 +324,8 @@ type StorageError struct {
 	RetryAfter time.Duration
 	MeetingID  string // of the upload
 	Host       string // of storage
-	// Err is what ended the upload, apart from storage's last response: a network, context or API
-	// error. It is nil if that response alone ended the upload.
+	// Err is the network, context or API error that ended the upload. It is nil if a response from
+	// storage ended it.
 	Err error
 }
 
@@ -383,8 +384,10 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //
 //   - a 429, a 408 or a 5xx from the service;
 //   - an error of the function of [WithAPIKeyFunc];
-//   - an API request that got no response, or got a 2xx page from another server, such as a proxy;
-//   - a *StorageError that may not recur, such as a 503 or an expired upload URL;
+//   - an API request that got no response, unless TLS failed or a proxy rejected the connection with
+//     a 4xx;
+//   - an API request that got a 2xx page from another server, such as a proxy;
+//   - a temporary *StorageError, such as a 503 or an expired upload URL;
 //   - minutes or a transcript that are not ready ([section 3]);
 //   - a file that changed during its upload, because the next upload starts again with the file as
 //     it is then;
@@ -398,8 +401,7 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //   - a rejected key;
 //   - a 2xx from the service that does not match the API reference (the request was carried out);
 //   - a canceled context;
-//   - a TLS failure, or a proxy that rejected the connection with a 4xx, although there was no
-//     response.
+//   - a TLS failure, such as an untrusted certificate.
 //
 // The API reference documents only the 429, the 500 and the codes for what is not ready; everything
 // else is assumed.
@@ -452,8 +454,9 @@ var keyCodes = []error{
 
 // KeyRejected reports whether the service rejected the API key, or the organisation as a whole, so
 // that other calls with this key will fail as well until someone fixes that. It is true for a 401,
-// and for every 403 code of [section 7] except ErrInsufficientScope and ErrForbidden, after which
-// other operations or meetings still work. An unknown code does not count.
+// and for the 403 codes in [section 7] with two exceptions: after ErrInsufficientScope other
+// operations still work, and after ErrForbidden other meetings do. A 403 with any other code, or
+// without a code, does not count as a rejection of the key.
 //
 // [section 7]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#7-errors
 func KeyRejected(err error) bool {

@@ -34,7 +34,7 @@ type Meeting struct {
 	Title           string     `json:"title"`
 	Date            string     `json:"date"`                       // YYYY-MM-DD
 	Time            string     `json:"time,omitempty"`             // HH:MM, for display only
-	Status          Status     `json:"status"`                     // may be newer than this package
+	Status          Status     `json:"status"`                     // may be unknown to this package
 	Visibility      Visibility `json:"visibility"`                 // who can see the meeting
 	TemplateID      string     `json:"template_id"`                // shapes the minutes
 	ParticipantIDs  []string   `json:"participant_ids,omitempty"`  // member ids

@@ -61,7 +61,8 @@ type AttemptInfo struct {
 type Attempt struct {
 	AttemptInfo
 	Method string // of the request
-	// URL is that of the request without its query, which is a credential for an upload.
+	// URL is that of the request, without the query, because the query of an upload URL is a
+	// credential.
 	URL string
 
 	StatusCode int           // of the response; 0 if there was none

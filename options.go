@@ -78,13 +78,13 @@ func option(name string, ok bool, reason string, set func(*settings)) Option {
 // WithAPIKeyFunc makes the Client ask get for the API key of each attempt, so that a key can change
 // without a new Client, and waits outlast the change. New then gets an empty apiKey.
 //
-//   - The Client calls get often, and on many goroutines at once, so get should cache the key and
-//     obey its context. Cache it for less time than the old and the new key both work. An empty key
-//     is an error. Surrounding white space does not matter, so get may return the content of a
-//     file.
+//   - The Client calls get often, and on many goroutines at once, so get should cache the key, and
+//     obey its context. An empty key is an error. Surrounding white space does not matter, so get
+//     may return the content of a file.
 //   - After a 401, the Client asks again. If the key has changed, the Client repeats the request
-//     once. Otherwise the key counts as rejected, which ends all waits; see [KeyRejected]. So get
-//     must return a new key before the old one is revoked.
+//     once. Otherwise the key counts as rejected, which ends all waits; see [KeyRejected].
+//   - So get must return the new key before the old one is revoked. If the old key works for another
+//     hour after the new one is issued, cache a key for less than an hour.
 //   - If get returns an error, or takes as long as an attempt may take, the call ends with an
 //     *[Error] that wraps the error. [Retryable] is true, and the Client does not retry by itself,
 //     but a wait goes on.
@@ -120,8 +120,8 @@ func WithInsecureHTTP() Option {
 //   - The Client uses any other transport as it is. If yours wraps an [http.Transport], set its
 //     HTTP2.SendPingTimeout, and its ExpectContinueTimeout so that rejected uploads show a reason.
 //   - If the transport adds a header such as Authorization, or records URLs, give uploads a
-//     different transport with WithStorageHTTPClient: storage must not get your credentials, and the presigned URL
-//     of an upload is a credential itself.
+//     different transport with WithStorageHTTPClient: storage must not get your credentials, and
+//     the presigned URL of an upload is a credential itself.
 //   - The transport must not retry, and must not follow redirects, by itself. The Client cannot
 //     know what such a transport has sent, so a request that is not safe to repeat could be carried
 //     out twice, and a recording could be buffered in memory.
@@ -211,8 +211,8 @@ func WithUploadConcurrency(n int) Option {
 
 // UploadTimeouts limits one attempt at an upload. A zero field selects the default.
 type UploadTimeouts struct {
-	// Stall is how long the attempt may make no progress while it connects, sends the recording or
-	// reads it. The default is a minute.
+	// Stall is how long the attempt may go without progress while it connects, reads the recording
+	// or sends it. The default is a minute.
 	Stall time.Duration
 	// Response is how long storage may take to respond after the last byte. The default is five
 	// minutes; set more if a proxy scans recordings and needs longer.

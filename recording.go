@@ -38,9 +38,11 @@ type Source func(ctx context.Context) (Recording, error)
 
 // Recording is what a [Source] opens: audio that the Client can read again for each attempt.
 type Recording struct {
-	// Audio is what to upload. Each attempt reads it from offset 0. If Audio has the method Stat,
-	// as an *os.File has, Size must be the size of the file, and an upload during which the file
-	// changes fails without storing it. For a part of a file, use an [io.SectionReader].
+	// Audio is what to upload. Each attempt reads it from offset 0.
+	//
+	// If Audio is an *os.File, or another type with a method Stat, Size must be the size of the
+	// file. If the file changes during the upload, the upload fails, and nothing is stored. To
+	// upload a part of a file, use an [io.SectionReader].
 	Audio io.ReaderAt
 	// Size is the length in bytes, from 1 to MaxRecordingSize.
 	Size int64
@@ -163,8 +165,8 @@ func checkNotURL(path string) error {
 // audio/* nor video/* (see [Recording]). As in Recording, if ra is a file, size must be the file's
 // size.
 //
-// Errors of the Source: a *[ParamError] if a parameter is invalid, with [ErrRecordingEmpty] or
-// [ErrRecordingTooLarge] for the size.
+// Errors of the Source: a *[ParamError] if a parameter is invalid; it contains [ErrRecordingEmpty] or
+// [ErrRecordingTooLarge] if that is the size.
 func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 	return func(context.Context) (Recording, error) {
 		err := cmp.Or(checkGiven("ra", ra != nil), checkSize("size", size))
@@ -192,9 +194,11 @@ func withoutClose(ra io.ReaderAt) io.ReaderAt {
 // Source works only once, because then r has been read. The Client finds the type from the content
 // if contentType is empty, or is neither audio/* nor video/* (see [Recording]).
 //
-// Errors of the Source: the error of reading r, of writing the file, or of the context; an error if
-// a read takes longer than a minute, or if the Source was opened before; or a *[ParamError] for an
-// invalid parameter, with [ErrRecordingEmpty] or [ErrRecordingTooLarge] for r.
+// Errors of the Source:
+//   - The error of reading r, of writing the file, or of the context.
+//   - An error if one read takes longer than a minute, or if the Source was opened before.
+//   - *[ParamError]: a parameter is invalid, or r has no bytes ([ErrRecordingEmpty]) or too many
+//     ([ErrRecordingTooLarge]).
 func FromReader(r io.Reader, contentType string) Source {
 	var opened atomic.Bool
 	return func(ctx context.Context) (Recording, error) {

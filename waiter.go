@@ -41,9 +41,9 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 // Wait waits until a meeting reaches minutes_ready, or WaitOptions.Until, and returns the meeting.
 // It needs the scope meetings:read.
 //
-// Wait has no overall timeout, because a recording may take hours. Nor does a 429, a 5xx (also from a
-// proxy), a lost connection or an unknown status end it, so set a deadline on ctx. The log warns of an
-// unknown status.
+// Wait has no overall timeout, because a recording may take hours, so set a deadline on ctx. Wait
+// goes on through a 429, a 5xx (even from a proxy) and a lost connection, however long they last. It
+// also goes on if this package does not know the status, and logs a warning.
 //
 // All waits of a Client share one poller. It polls a meeting at most once in thirty seconds
 // ([section 6]), or less often if the service asks for that with Cache-Control. If a response has
@@ -88,7 +88,8 @@ const fetchesNothing = "is not used, because Wait fetches nothing; call WaitForM
 // minutes:read. If it fails, the Result holds everything from before the failure.
 //
 // Errors:
-//   - *[ParamError] with a nil Result: id or an option is invalid, or Until is another status.
+//   - *[ParamError] with a nil Result: id or an option is invalid, or Until is set to any other
+//     status than minutes_ready.
 //   - The errors of Wait.
 //   - Those of [MeetingsService.Minutes] and [MeetingsService.Transcript], in a *[WaitError]. But
 //     if the text is not ready, or after a failure that would not end a Wait, WaitForMinutes asks
