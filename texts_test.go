@@ -49,7 +49,6 @@ var (
 	err                 error
 	params              *minutes.MeetingCreateParams
 	recording           minutes.Source
-	ids                 []string
 	handled             map[string]bool
 	ourCAs              *x509.CertPool
 	baseURL, apiKey, id string
@@ -161,6 +160,7 @@ var ( // the imports that README.md does not need
 	_ tls.Config
 	_ = httputil.DumpRequest
 	_ = log.Print
+	_ = slog.Default
 	_ = os.Getenv
 )
 
@@ -169,13 +169,7 @@ func TestSnippets(t *testing.T) {
 	t.Setenv("MINUTES_API_KEY", "key_ci")
 	synctest.Test(t, func(t *testing.T) {
 		client = minutestest.NewServer(t).Client()
-		params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"}
-		recording := minutes.FromReader(strings.NewReader("any bytes will do"), "audio/mpeg")
-		done, err := client.Meetings.Process(t.Context(), params, recording, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = []string{done.MeetingID}
+		params = &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"}
 		var calls []string
 		alert = func(...any) { calls = append(calls, "alert") }
 		store = func(r *minutes.Result) { calls = append(calls, "store " + r.Minutes.Content[:2]) }
@@ -187,7 +181,7 @@ func TestSnippets(t *testing.T) {
 			}
 			cancel()
 		}
-		// The first snippet with a call is the switch over errors, then come WaitAll and Follow.
+		// The first snippet with a call is the switch over errors, then come ProcessAll and Follow.
 		if want := []string{"alert", "store <a", "store <a"}; !slices.Equal(calls, want) {
 			t.Error("got", calls, "want", want)
 		}
@@ -218,6 +212,7 @@ func TestREADME_SnippetsRun(t *testing.T) {
 	code += "var snippets = []func() error{\n" + snippets + "}\n"
 	packages := newOverlay(t)
 	packages.add("readme", "readme_test.go", code)
+	require.NoError(t, os.WriteFile(filepath.Join(packages.dir, "weekly.mp3"), []byte("ID3 and sound"), 0o600))
 	binary := filepath.Join(packages.dir, "readme.test")
 	out, err := packages.run("test", "-vet=off", "-c", "-o", binary, "./docs/snippets/readme")
 	require.NoError(t, err, out)
