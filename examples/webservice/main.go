@@ -26,6 +26,7 @@ var (
 	lease     = flag.Duration("lease", time.Minute, "take over the jobs of an instance that was silent for so long")
 	limit     = flag.Float64("limit", 100, "requests per second that the service accepts from your organisation")
 	instances = flag.Int("instances", 2, "number of instances that share the limit")
+	keyFile   = flag.String("key-file", "", "file with the API key, which may be rotated; without it, MINUTES_API_KEY")
 )
 
 func main() {
@@ -40,7 +41,8 @@ func main() {
 
 // serve works until ctx is done.
 func serve(ctx context.Context, stop func()) error {
-	client, err := newClient(minutes.WithRateLimit(share(*limit, *instances)), minutes.WithLogger(slog.Default()))
+	client, err := newClient(*keyFile,
+		minutes.WithRateLimit(share(*limit, *instances)), minutes.WithLogger(slog.Default()))
 	if err != nil {
 		return err
 	}
@@ -68,9 +70,16 @@ func share(limit float64, instances int) (perSecond float64, burst int) {
 	return perSecond, max(1, int(perSecond))
 }
 
-// newClient returns a Client of an in-memory fake of its own if the environment names no service.
-func newClient(opts ...minutes.Option) (*minutes.Client, error) {
-	if os.Getenv("MINUTES_BASE_URL") != "" || os.Getenv("MINUTES_API_KEY") != "" {
+// newClient returns a Client of an in-memory fake of its own if the environment names no service. The Client reads
+// keyFile before each request, and again after a 401, so a new key needs no restart.
+func newClient(keyFile string, opts ...minutes.Option) (*minutes.Client, error) {
+	if keyFile != "" {
+		opts = append(opts, minutes.WithAPIKeyFunc(func(context.Context) (string, error) {
+			key, err := os.ReadFile(keyFile)
+			return string(key), err
+		}))
+	}
+	if keyFile != "" || os.Getenv("MINUTES_BASE_URL") != "" || os.Getenv("MINUTES_API_KEY") != "" {
 		return minutes.NewFromEnv(opts...)
 	}
 	return minutestest.New().Client(opts...), nil

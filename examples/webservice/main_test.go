@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -79,6 +80,26 @@ func (p *process) request(t *testing.T, method, name, body string) (job shown) {
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	require.NoError(t, json.NewDecoder(resp.Body).Decode(&job))
 	return job
+}
+
+// A new key in the file is used at once, so the old one can be revoked.
+func TestKeyFile_Rotates(t *testing.T) {
+	srv := minutestest.NewServer(t)
+	address, err := srv.Listen("")
+	require.NoError(t, err)
+	t.Setenv("MINUTES_BASE_URL", address)
+	file := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(file, []byte("key_ci\n"), 0o600))
+	client, err := newClient(file)
+	require.NoError(t, err)
+	_, err = client.Usage.Get(t.Context())
+	require.NoError(t, err)
+
+	require.NoError(t, os.WriteFile(file, []byte("key_ada\n"), 0o600))
+	srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })
+	_, err = client.Usage.Get(t.Context())
+	require.NoError(t, err)
+	require.Len(t, srv.Requests(minutes.OpUsageGet), 2, "none was repeated after a 401")
 }
 
 // shown is a job as a user sees it.
