@@ -45,9 +45,9 @@
 // The fake accepts any bytes as a recording, and so do [minutes.FromReader] and
 // [minutes.FromReaderAt] with a content type such as audio/mpeg. [minutes.FromFile] does not,
 // because it examines the content. By default, a recording becomes minutes of a short conversation.
-// A [Script] sets another outcome, transcript or duration, for one meeting, by its id or external
-// id, for those with one title, or for all. It can also hold a meeting in a status until you call
-// [Server.Release].
+// A [Script] sets another outcome, transcript or duration. It applies to one meeting (by its id or
+// external id), to those with one title, or to all. It can also hold a meeting in a status until you
+// call [Server.Release].
 //
 //	srv.Script(minutestest.Script{Title: "Weekly", Outcome: minutes.StatusMinutesFailed})
 //
