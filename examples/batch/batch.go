@@ -19,12 +19,12 @@ import (
 type batch struct {
 	client  *minutes.Client
 	in, out string // directories
-	restart bool   // what failed in an earlier run
+	restart bool   // process again what failed in an earlier run
 	stdout  io.Writer
 
-	all   int // recordings
-	done  int // those that have minutes
-	ended int // and those that have failed
+	all   int // how many recordings there are
+	done  int // how many of them have minutes
+	ended int // how many have minutes or have failed
 }
 
 // run processes the recordings that have no minutes yet.

@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("batch", flag.ContinueOnError)
 	flags.SetOutput(stdout)
 	in := flags.String("in", "", "directory of the recordings (offline default: some are invented)")
-	out := flags.String("out", "minutes", "directory for the minutes (offline: beside the recordings)")
+	out := flags.String("out", "minutes", "directory for the minutes (offline: always a temporary one)")
 	uploads := flags.Int("uploads", 4, "how many recordings are uploaded at a time")
 	restart := flags.Bool("restart", false, "delete meetings that failed in an earlier run, and process their recordings again")
 	if err := flags.Parse(args); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-// since is how far back a start looks for meetings, at a request for fifty. It must cover the longest time that the
-// program may be stopped, plus the longest time from the creation of a meeting to its minutes.
+// since is how far back a start looks for meetings, which costs a request per fifty meetings. It must cover the longest
+// time that the program may be stopped, plus the longest time from the creation of a meeting to its minutes.
 const since = 30 * 24 * time.Hour
 
 // follow writes minutes into dir until ctx is done. It calls written after each file. The files are the table of the

@@ -38,7 +38,7 @@ type job struct {
 	Date  string // YYYY-MM-DD
 }
 
-// uploaded is what the one activity leaves to the other.
+// uploaded is what Upload returns and Wait gets.
 type uploaded struct {
 	MeetingID string
 }
@@ -57,7 +57,7 @@ func ingest(ctx workflow.Context, j job) (minutesPath string, err error) {
 	return minutesPath, err
 }
 
-// on has activities run on a queue, as often as it takes.
+// on makes activities run on a queue, and retries them until they succeed.
 func on(ctx workflow.Context, queue string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           queue,
@@ -194,11 +194,11 @@ func sendHeartbeats(ctx context.Context, work func(context.Context, *report) err
 		}
 	})
 	err := work(ctx, &r)
-	givenUp := ctx.Err() != nil
+	canceled := ctx.Err() != nil
 	cancel()
 	ticking.Wait()
-	if givenUp {
-		return err // by Temporal, which knows, or by the worker, and there are others
+	if canceled {
+		return err // Temporal canceled the activity, or this worker stops and another one continues
 	}
 	return verdict(err)
 }
@@ -210,7 +210,7 @@ func verdict(err error) error {
 	switch {
 	case err == nil, minutes.Retryable(err):
 		return err
-	case minutes.KeyRejected(err): // for all of the workflows, until people have seen to it
+	case minutes.KeyRejected(err): // all workflows fail until somebody replaces the key
 		return temporal.NewApplicationErrorWithOptions(err.Error(), "KeyRejected",
 			temporal.ApplicationErrorOptions{NextRetryDelay: 10 * time.Minute})
 	case failed != nil:

@@ -1,6 +1,5 @@
-// Command temporal has the minutes of thousands of recordings written by Temporal
-// workflows, which survive the machines that they run on. Its page, README.md, says
-// how it scales and what it costs.
+// Command temporal turns thousands of recordings into minutes with Temporal
+// workflows, which survive the machines that they run on. See README.md.
 //
 //	go run .                     # a workflow in Temporal's test environment, offline
 //	TEMPORAL_ADDRESS=… go run .  # a worker, until it is interrupted

@@ -23,8 +23,8 @@ const (
 )
 
 // serviceTest runs a test in a bubble, in which waiting takes no time, with a new service. When it
-// ends, the service fails the test for the client's mistakes, and for faults that were applied too
-// rarely.
+// ends, the service fails the test for the client's mistakes, and for faults that were applied fewer
+// times than asked.
 func serviceTest(t *testing.T, test func(t *testing.T, srv *minutestest.Server)) {
 	t.Helper()
 	t.Parallel()
@@ -57,8 +57,8 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// Each failure state, with its message for people.
-func TestFailureStates(t *testing.T) {
+// Each failure status, with its message for people.
+func TestFailureStatuses(t *testing.T) {
 	for status, told := range map[minutes.Status]string{
 		minutes.StatusAudioRejected:       "less than a gigabyte",
 		minutes.StatusTranscribeBlocked:   "Ask for more",
