@@ -77,7 +77,7 @@ const (
 	sharedKey    = attribute.Key("meetings.shared")     // the request is one that waits share
 	meetingIDKey = attribute.Key("meetings.meeting_id") // only of spans
 	requestIDKey = attribute.Key("meetings.request_id") // only of spans
-	pauseKey     = attribute.Key("meetings.pause")      // only of spans: the seconds that a 429 asked for
+	pauseKey     = attribute.Key("meetings.pause")      // only of spans: for how many seconds a 429 pauses all requests
 )
 
 // httpAttributes returns the attributes that the conventions ask for in spans and metrics alike, and the

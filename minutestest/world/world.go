@@ -264,15 +264,15 @@ type Script struct {
 	ListedAfter time.Duration `json:"-"` // "listed_after"
 
 	// ClockSkew is how far the clocks of the service's machines differ. Two machines take turns at
-	// writing the meeting, and the clock of the second is this much slow. So unless a PATCH changes
-	// the turns, updated_at is too low in audio_uploaded, transcribed and minutes_ready, and goes
-	// back there if the status before was short. To see that while a meeting stays in a status,
-	// hold one of these.
+	// writing the meeting, and the clock of the second one is slow by ClockSkew. So updated_at is
+	// too low in audio_uploaded, transcribed and minutes_ready, unless a PATCH changes the turns. If
+	// the status before was short, updated_at even goes back. To see this before the minutes are
+	// ready, hold the meeting in audio_uploaded or transcribed.
 	ClockSkew time.Duration `json:"-"` // "clock_skew"
 }
 
-// Target returns the script without what it sets. As a script, it removes the one for the same
-// meetings.
+// Target returns a script for the same meetings that sets nothing. If you pass it to
+// minutestest.Server.Script, it removes s.
 func (s Script) Target() Script {
 	return Script{MeetingID: s.MeetingID, ExternalID: s.ExternalID, Title: s.Title}
 }
