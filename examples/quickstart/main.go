@@ -37,76 +37,102 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+// options are the flags.
+type options struct{ audio, title, format, participants string }
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	var (
-		file         = flags.String("audio", "", "the recording (default: the one that ships with the example)")
-		title        = flags.String("title", "Stand-up", "what the meeting is called")
-		format       = flags.String("format", "markdown", "of the minutes: markdown or html")
-		participants = flags.String("participants", "", "names of those attending, separated by commas")
-	)
-	if err := flags.Parse(args); err != nil {
+	flags.StringVar(&o.audio, "audio", "", "the recording (default: the one that ships with the example)")
+	flags.StringVar(&o.title, "title", "Stand-up", "what the meeting is called")
+	flags.StringVar(&o.format, "format", "markdown", "of the minutes: markdown or html")
+	flags.StringVar(&o.participants, "participants", "", "names of those attending, separated by commas")
+	return o, flags.Parse(args)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parse(args, stderr)
+	if err != nil {
 		return err
 	}
-	recording := recordingOf(*file)
+	recording := recordingOf(o.audio)
 	opened, err := recording(ctx) // so that no meeting is created for a file that cannot be read
 	if err != nil {
 		return err
 	}
 	_ = opened.Close() // it was only read
 
-	service, err := connect(*file == "", stderr)
+	service, err := connect(o.audio == "", stderr)
 	if err != nil {
 		return err
 	}
 	defer service.close()
-	client := service.client
-	if *file == "" && *participants == "" && service.offline() {
-		*participants = speakers
+	if o.audio == "" && o.participants == "" && service.offline() {
+		o.participants = speakers
 	}
-	ids, err := memberIDs(ctx, client, *participants)
-	if err != nil {
-		return err
-	}
-
-	now := time.Now()
-	meeting, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{
-		Title:          *title,
-		Date:           minutes.DateOf(now),
-		Time:           minutes.TimeOfDay(now),
-		ParticipantIDs: ids,
-	})
+	meeting, err := create(ctx, service.client, o)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(stderr, "Created meeting %s, %q\n", meeting.ID, meeting.Title)
-
-	bar := newBar(stderr)
-	err = client.Meetings.Upload(ctx, meeting.ID, recording, &minutes.UploadOptions{Progress: bar.show})
-	bar.finish()
-	if err != nil {
+	if err := upload(ctx, service.client, meeting.ID, recording, stderr); err != nil {
 		return err
 	}
-
 	if err := service.settle(ctx, meeting.ID); err != nil {
 		return err
 	}
-	result, err := client.Meetings.WaitForMinutes(ctx, meeting.ID, &minutes.WaitOptions{
-		Format: minutes.Format(*format),
+	result, err := wait(ctx, service.client, meeting.ID, o, stderr)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(stdout, strings.TrimSpace(result.Minutes.Content))
+	return err
+}
+
+// create creates the meeting.
+func create(ctx context.Context, client *minutes.Client, o options) (*minutes.Meeting, error) {
+	ids, err := memberIDs(ctx, client, o.participants)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	meeting, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{
+		Title:          o.title,
+		Date:           minutes.DateOf(now),
+		Time:           minutes.TimeOfDay(now),
+		ParticipantIDs: ids,
+	})
+	return meeting, err
+}
+
+// upload uploads the recording and shows how far it is.
+func upload(
+	ctx context.Context, client *minutes.Client, id string, recording minutes.Source, stderr io.Writer,
+) error {
+	bar := newBar(stderr)
+	defer bar.finish()
+	return client.Meetings.Upload(ctx, id, recording, &minutes.UploadOptions{Progress: bar.show})
+}
+
+// wait waits for the minutes and shows the meeting's status.
+func wait(
+	ctx context.Context, client *minutes.Client, id string, o options, stderr io.Writer,
+) (*minutes.Result, error) {
+	result, err := client.Meetings.WaitForMinutes(ctx, id, &minutes.WaitOptions{
+		Format: minutes.Format(o.format),
 		OnStatus: func(m *minutes.Meeting) {
 			fmt.Fprintf(stderr, "Status: %s\n", m.Status)
 		},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if d := result.Meeting.Duration(); d > 0 {
 		fmt.Fprintf(stderr, "The recording is %s long.\n", d)
 	}
 	fmt.Fprintln(stderr)
-	_, err = fmt.Fprintln(stdout, strings.TrimSpace(result.Minutes.Content))
-	return err
+	return result, nil
 }
 
 // memberIDs finds the members with the given names.
