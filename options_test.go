@@ -353,8 +353,8 @@ func TestWithRoute_RejectsInvalidRoutes(t *testing.T) {
 	}
 }
 
-// An attempt may take 30 s, unless the caller's http.Client sets another limit.
-func TestWithHTTPClient_SetsTimeLimitOfAttempt(t *testing.T) {
+// An attempt may take 30 s, unless the caller's http.Client sets another timeout.
+func TestWithHTTPClient_SetsTimeoutOfAttempt(t *testing.T) {
 	t.Parallel()
 	for timeout, want := range map[time.Duration]time.Duration{
 		0:               30 * time.Second,

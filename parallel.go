@@ -150,7 +150,7 @@ func (l *loop) begin(work func()) (more bool) {
 // rejected key, no further input is read. But the work is not canceled, so that each pending
 // meeting gets a result of its own: the poller ends all waits with the same error, and every other
 // request gets it from the service.
-func (l *loop) yield(r *Result) (goOn bool) {
+func (l *loop) yield(r *Result) (more bool) {
 	l.onLoop(func() {
 		e, ok := errors.AsType[*Error](r.Err)
 		if ok && KeyRejected(e) {
@@ -158,9 +158,9 @@ func (l *loop) yield(r *Result) (goOn bool) {
 			l.stopReading()
 		}
 		l.left = !l.body(r, nil)
-		goOn = !l.left
+		more = !l.left
 	})
-	return goOn
+	return more
 }
 
 // onStatus returns f as a function that calls f on the caller's goroutine.

@@ -422,7 +422,7 @@ func TestProcessAll_ReadsNoJobAfterTheKeyIsRejected(t *testing.T) {
 }
 
 // Uploads are bounded, and the next job is read when a slot is nearly free. Waits are not bounded.
-// A job closes its recording before it releases its slot.
+// A job closes its recording before it frees its slot.
 func TestProcessAll_BoundsUploads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -168,7 +168,7 @@ func (s *MeetingsService) WaitAll(
 		inputs := func(ctx context.Context, yield func(string) bool) error {
 			ids(func(id string) bool {
 				if seen[id] {
-					return ctx.Err() == nil // it is canceled when the loop ends
+					return ctx.Err() == nil // it is done when no further id is read
 				}
 				seen[id] = true
 				return yield(id)

@@ -76,7 +76,7 @@ func TestLimit_CountsRetries(t *testing.T) {
 	})
 }
 
-// The wait for the limit is not part of an attempt, so the time limit of one does not end it.
+// The wait for the limit is not part of an attempt, so the timeout of one does not end it.
 func TestLimit_EndsWithContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

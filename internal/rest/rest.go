@@ -34,7 +34,7 @@ type Config struct {
 	Timeout    time.Duration // of one attempt
 	MaxRetries int           // after the first attempt
 	Throttle   *Throttle
-	Mask       *Mask                          // removes the API key from foreign texts; gets each key
+	Mask       *Mask                          // hides the API key in texts that come from outside; gets each key
 	Observe    func(context.Context, Attempt) // is called after each attempt; may be nil
 }
 

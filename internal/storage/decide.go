@@ -111,7 +111,7 @@ func nextStep(s State, o Outcome, now time.Time) Decision {
 		return Decision{Step: Retry}
 	case blamesTime(status, o.Code, o.Message), status == http.StatusForbidden && !now.Before(s.URLExpires):
 		return Decision{Step: Renew}
-	case temporary(status, o.Code):
+	case mayAcceptLater(status, o.Code):
 		return Decision{Step: Retry}
 	}
 	return Decision{Step: GiveUp}
@@ -149,8 +149,8 @@ func blamesTime(status int, code, message string) bool {
 	}, func(part string) bool { return strings.Contains(text, part) })
 }
 
-// temporary reports whether storage may accept the same PUT later.
-func temporary(status int, code string) bool {
+// mayAcceptLater reports whether storage may accept the same PUT later.
+func mayAcceptLater(status int, code string) bool {
 	return status >= 500 || slices.Contains([]int{408, 429, 499}, status) || slices.Contains([]string{
 		"RequestTimeout", "IncompleteBody", "ClientDisconnect", // the connection was lost
 		"OperationAborted", "ConditionalRequestConflict", // another request came at the same time
@@ -160,5 +160,5 @@ func temporary(status int, code string) bool {
 // Retryable reports whether another upload may succeed later, after one that ended with such a
 // response, or without one if status is 0.
 func Retryable(status int, code, message string) bool {
-	return status == 0 || status/100 == 2 || temporary(status, code) || blamesTime(status, code, message)
+	return status == 0 || status/100 == 2 || mayAcceptLater(status, code) || blamesTime(status, code, message)
 }

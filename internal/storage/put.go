@@ -87,8 +87,8 @@ var (
 	ErrStalled = fmt.Errorf("upload timeout: %w", os.ErrDeadlineExceeded)
 )
 
-// Send makes the attempt. It returns soon after ctx is done, or after one of the limits Stall and
-// Response is exceeded, even if Audio, Progress or Transport blocks. Only the blocked call may then still
+// Send makes the attempt. It returns soon after ctx is done, or after one of the timeouts Stall and
+// Response has passed, even if Audio, Progress or Transport blocks. Only the blocked call may then still
 // be running, with this copy of the Put.
 func (p Put) Send(ctx context.Context) Outcome {
 	began := time.Now()
