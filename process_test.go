@@ -391,33 +391,42 @@ func TestProcessAll_YieldsEachJob(t *testing.T) {
 	})
 }
 
-// After a rejected key, no further job is read, though others have ended and made room.
+// After a rejected key, no further job is read, although the rejected one makes room: neither
+// while the body is busy with another result, nor while another job goes on.
 func TestProcessAll_ReadsNoJobAfterTheKeyIsRejected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Revoked = true })
-		read := 0
+		srv.Script(
+			minutestest.Script{ExternalID: "first", Stages: &minutestest.Stages{Write: time.Second}}, // polled at 30 s
+			minutestest.Script{ExternalID: "long", Stages: &minutestest.Stages{Write: time.Hour}})
+		created := minutestest.Match{Operation: minutes.OpMeetingsCreate, ExternalID: "rejected"}
+		srv.Inject(created, minutestest.Delay(20*time.Second))
+		urls := minutestest.Match{Operation: minutes.OpMeetingsUploadURL, ExternalID: "rejected"}
+		srv.Inject(urls, minutestest.Refuse(minutes.ErrUnauthenticated).Delayed(20*time.Second))
+		var read, ended []string
 		jobs := func(yield func(minutes.Job) bool) {
-			for i := range 10 {
-				read++
-				if !yield(minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Source: testkit.Audio(10)}) {
+			for _, id := range []string{"first", "long", "rejected", "never read"} {
+				read = append(read, id)
+				if !yield(minutes.Job{Params: weekly(id), Source: testkit.Audio(10)}) {
 					return
 				}
 			}
 		}
-		results := 0
-		c := testkit.Client(srv, minutes.WithUploadConcurrency(2))
+		c := testkit.Client(srv, minutes.WithUploadConcurrency(1))
 		for r, err := range c.Meetings.ProcessAll(t.Context(), jobs, nil) {
 			if err != nil {
 				require.True(t, minutes.KeyRejected(err), "%v", err)
 				continue
 			}
-			require.True(t, minutes.KeyRejected(r.Err), "%v", r.Err)
-			results++
+			ended = append(ended, r.Params.ExternalID)
+			require.Equal(t, r.Params.ExternalID == "rejected", minutes.KeyRejected(r.Err), "%v", r.Err)
+			if r.Params.ExternalID == "first" {
+				time.Sleep(time.Minute)
+			}
 		}
-		require.Equal(t, 2, read)
-		require.Equal(t, 2, results)
+		require.Equal(t, []string{"first", "long", "rejected"}, read)
+		require.Equal(t, []string{"first", "rejected", "long"}, ended)
 	})
 }
 
