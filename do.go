@@ -57,8 +57,8 @@ type responseKey struct{}
 // failed. If it received none, *resp is unchanged. Do not use the context for concurrent calls,
 // because all of them would write to resp.
 //
-// WaitAll, ProcessAll and Follow never set resp, because their requests run concurrently. Nor does
-// any poll, because many waits share it.
+// WaitAll, ProcessAll and Follow never set resp, because their requests run concurrently. A poll does
+// not set it either, because many waits share one poll.
 func ContextWithResponse(ctx context.Context, resp *Response) context.Context {
 	return context.WithValue(ctx, responseKey{}, resp)
 }

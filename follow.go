@@ -25,10 +25,9 @@ type FollowOptions struct {
 	// Skip reports whether Follow leaves out a meeting, for example because an earlier run, or
 	// another process, has handled it. Follow calls Skip on the goroutine of the loop: when it
 	// finds a meeting; before it fetches and yields it, maybe hours later; and before each new try
-	// after an error. Once Skip has returned true,
-	// this run of Follow never yields the meeting again. So return true only for meetings that are
-	// handled, and not for those that another process has merely claimed. If Skip is nil, Follow
-	// leaves out none.
+	// after an error. Once Skip has returned true, this run of Follow never yields the meeting
+	// again. So return true only for meetings that are handled, and not for those that another
+	// process has merely claimed. If Skip is nil, Follow leaves out none.
 	Skip func(*Meeting) bool
 	// Until is the status at which Follow yields a meeting (default StatusMinutesReady). With an
 	// earlier status, Follow fetches no minutes.

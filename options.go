@@ -158,8 +158,8 @@ func WithObserver(observe func(context.Context, Attempt)) Option {
 //
 //   - at debug level, each attempt at a request;
 //   - at info level, each time a 429 makes the Client pause all API requests;
-//   - at warn level, when polling begins to fail, with the error, and once when it works again; and
-//     rare problems, such as a status that this version does not know.
+//   - at warn level, when polling begins to fail and when it works again, and rare problems, such as
+//     a status that this version does not know.
 //
 // [docs/observability.md] lists all messages.
 //
