@@ -169,10 +169,12 @@ func (a *audit) watchStatus(x *exchange) {
 	}
 }
 
-// watchNotReady finds a client that polls for minutes or a transcript instead of the meeting.
+// watchNotReady finds a client that polls for minutes or a transcript instead of the meeting. After
+// the end of a meeting, there is nothing to wait for.
 func (a *audit) watchNotReady(x *exchange) {
 	code := minutes.ErrorCode(x.Code)
-	if x.Lost || code != minutes.ErrMinutesNotReady && code != minutes.ErrTranscriptNotReady {
+	notReady := code == minutes.ErrMinutesNotReady || code == minutes.ErrTranscriptNotReady
+	if !notReady || x.Lost || x.response.MeetingStatus.Final() {
 		return
 	}
 	now := poll{x.arrivedAt, x.Code}
@@ -195,11 +197,12 @@ func (w *watched) remember(op minutes.Operation, now poll) (before poll) {
 	return before
 }
 
-// isEarly reports whether a poll came too early after one that found the same. A thirtieth of the
-// interval is left to timers and networks, which are not exact.
+// isEarly reports whether a poll came too early after one that found the same. A second, or a third
+// of a very short interval, is left to timers and networks, which are not exact.
 func (a *audit) isEarly(before, now poll) bool {
 	since := now.at.Sub(before.at)
-	return now.found == before.found && since >= 0 && since < a.interval-a.interval/30
+	slack := min(time.Second, a.interval/3)
+	return now.found == before.found && since >= 0 && since < a.interval-slack
 }
 
 // forgetPolls excuses the next poll of a meeting.

@@ -212,6 +212,14 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 			time.Sleep(time.Second)
 			c.send("GET", "/v1/meetings/"+id+"/transcript", "")
 		}, 1},
+		"a meeting that failed": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
+			s.Script(minutestest.Script{Outcome: minutes.StatusTranscriptionFailed})
+			s.Advance(id, minutes.StatusTranscriptionFailed)
+			for range 2 {
+				assert.Equal(t, "MINUTES_NOT_READY", c.send("GET", "/v1/meetings/"+id+"/minutes", "").code())
+				assert.Equal(t, "TRANSCRIPT_NOT_READY", c.send("GET", "/v1/meetings/"+id+"/transcript", "").code())
+			}
+		}, 0},
 		"minutes that become ready": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			c.send("GET", "/v1/meetings/"+id+"/minutes?format=html", "")
 			s.Advance(id, minutes.StatusMinutesReady)
@@ -295,10 +303,21 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 				time.Sleep(minutestest.MinPollInterval)
 			}
 		}, 0},
+		"once more by a program of its own": {func(t *testing.T, s *minutestest.Server, c *caller, _ string) {
+			const body = `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`
+			own := &caller{s.NewHTTPClient(), c.base, c.key}
+			id := own.send("POST", "/v1/meetings", body).field("id")
+			own.send("POST", "/v1/meetings", body)
+			own.status(t, id)
+			own.status(t, id)
+		}, 1},
 		"once more than there are workers": {func(t *testing.T, s *minutestest.Server, c *caller, _ string) {
 			const body = `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`
 			id := c.send("POST", "/v1/meetings", body).field("id")
-			c.send("POST", "/v1/meetings", body)
+			s.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.Truncate(5))
+			for range 2 { // the first of which is no worker more
+				c.send("POST", "/v1/meetings", body)
+			}
 			for range 3 {
 				c.status(t, id)
 				time.Sleep(time.Second)

@@ -28,11 +28,12 @@ type ViolationKind = world.ViolationKind
 
 const (
 	// ViolationPoll: a client polled a meeting again within [MinPollInterval], and both GETs found
-	// the same unfinished status. A client may be early by a thirtieth of the interval, which is a
-	// second, because its timer and the network are not exact. A client that asks again for minutes
-	// or a transcript that were not ready polls, too. An upload of its recording or a request for
-	// its upload URL, by any client, permits each client one early GET. List pages and the
-	// responses of creates and updates are not polls, so they neither cause nor excuse a violation.
+	// the same unfinished status. A client may be early by a second, or by a third of the interval
+	// if [WithMinPollInterval] has made it shorter than three seconds, because timers and networks
+	// are not exact. A client that asks again for minutes or a transcript that were not ready
+	// polls, too, unless the meeting has failed. An upload of its recording or a request for its
+	// upload URL, by any client, permits each client one early GET. List pages and the responses of
+	// creates and updates are not polls, so they neither cause nor excuse a violation.
 	//
 	// Your program's own Get counts as a poll. A Wait that begins just after it with the same
 	// Client uses its response, and so keeps the interval. But a second Get, or one during a Wait,
