@@ -55,6 +55,8 @@ type kind struct {
 	onlyInGo bool
 	// responds is whether it has a response of its own, and so headers.
 	responds bool
+	// fields are those of its JSON that not every kind has.
+	fields []string
 
 	// check returns what is wrong with the fields that only this kind has.
 	check func(f Fault) error
@@ -90,20 +92,32 @@ var kinds = map[faultKind]kind{
 	kindDelay: {check: checkDelay},
 	kindCall:  {check: checkCall, onlyInGo: true, act: callFunction},
 	kindSlowUpload: {
-		only: toStorage, effect: never,
+		only: toStorage, effect: never, fields: []string{"bytes_per_second"},
 		check: checkRate, act: slowDown,
 	},
-	kindShowStatus: {effect: always, check: checkShownStatus, change: showStatus},
-	kindTruncate:   {effect: always, change: truncate},
-	kindDrip:       {effect: always, check: checkDrip, change: drip},
+	kindShowStatus: {
+		effect: always, fields: []string{"meeting_status"},
+		check: checkShownStatus, change: showStatus,
+	},
+	kindTruncate: {effect: always, fields: []string{"bytes"}, change: truncate},
+	kindDrip:     {effect: always, fields: []string{"over"}, check: checkDrip, change: drip},
 
 	kindReset:       {replace: cut},
-	kindResetUpload: {only: toStorage, effect: never, replace: cutUpload},
+	kindResetUpload: {only: toStorage, effect: never, fields: []string{"bytes"}, replace: cutUpload},
 
-	kindRateLimit:    {responds: true, replace: rateLimit},
-	kindRefuse:       {only: toAPI, responds: true, check: checkAPICode, replace: refuse},
-	kindRefuseUpload: {only: toStorage, responds: true, check: checkStorageError, replace: refuseUpload},
-	kindRespond:      {responds: true, check: checkStatus, replace: respond},
+	kindRateLimit: {responds: true, replace: rateLimit},
+	kindRefuse: {
+		only: toAPI, responds: true, fields: []string{"code", "message"},
+		check: checkAPICode, replace: refuse,
+	},
+	kindRefuseUpload: {
+		only: toStorage, responds: true, fields: []string{"status", "code", "message"},
+		check: checkStorageError, replace: refuseUpload,
+	},
+	kindRespond: {
+		responds: true, fields: []string{"status", "content_type", "body"},
+		check: checkStatus, replace: respond,
+	},
 
 	kindBadCertificate:    {effect: never, onlyInGo: true, dialError: badCertificate},
 	kindConnectionRefused: {effect: never, onlyInGo: true, dialError: connectionRefused},
@@ -121,7 +135,7 @@ func (f Fault) check() error {
 	form := f.form
 	kind, known := kinds[form.Kind]
 	if !known {
-		return fmt.Errorf("kind: there is no kind %q; there are %s", form.Kind, kindNames())
+		return fmt.Errorf("kind: there is no kind %q; there are %s", form.Kind, kindNames(""))
 	}
 	wrong := func(field, format string, args ...any) error {
 		return fmt.Errorf("%s: %s: %s", form.Kind, field, fmt.Sprintf(format, args...))
@@ -142,28 +156,61 @@ func (f Fault) check() error {
 	case form.AfterEffect && kind.effect == never:
 		return wrong("after_effect", "it never comes after the effect")
 	}
-	for name, value := range form.Header {
-		switch {
-		case name == "" || strings.ContainsAny(name, " \t\r\n:") || strings.ContainsAny(value, "\r\n"):
-			return wrong("header", "%q: %q is not a header", name, value)
-		case http.CanonicalHeaderKey(name) == "Retry-After" && !isRetryAfter(value):
-			return wrong("header", "Retry-After: %q is neither a number of seconds nor an HTTP date", value)
+	for _, field := range form.given() {
+		if !slices.Contains(kind.fields, field) {
+			return wrong(field, "it belongs to %s", kindNames(field))
 		}
 	}
-	if kind.check == nil {
-		return nil
+	err := form.checkHeader()
+	if err == nil && kind.check != nil {
+		err = kind.check(f)
 	}
-	if err := kind.check(f); err != nil {
+	if err != nil {
 		return fmt.Errorf("%s: %w", form.Kind, err)
 	}
 	return nil
 }
 
-// kindNames lists the kinds that JSON can express.
-func kindNames() string {
+func (form faultForm) checkHeader() error {
+	for name, value := range form.Header {
+		switch {
+		case name == "" || strings.ContainsAny(name, " \t\r\n:") || strings.ContainsAny(value, "\r\n"):
+			return fmt.Errorf("header: %q: %q is not a header", name, value)
+		case http.CanonicalHeaderKey(name) == "Retry-After" && !isRetryAfter(value):
+			return fmt.Errorf("header: Retry-After: %q is neither a number of seconds nor an HTTP date", value)
+		}
+	}
+	return nil
+}
+
+// given lists the fields that are set and that not every kind has.
+func (form faultForm) given() (fields []string) {
+	for _, field := range []struct {
+		name  string
+		isSet bool
+	}{
+		{"status", form.Status != 0},
+		{"code", form.Code != ""},
+		{"message", form.Message != ""},
+		{"content_type", form.ContentType != ""},
+		{"body", form.Body != ""},
+		{"meeting_status", form.MeetingStatus != ""},
+		{"bytes", form.Bytes != 0},
+		{"bytes_per_second", form.BytesPerSecond != 0},
+		{"over", form.Over != 0},
+	} {
+		if field.isSet {
+			fields = append(fields, field.name)
+		}
+	}
+	return fields
+}
+
+// kindNames lists the kinds that JSON can express: all, or those with a field.
+func kindNames(field string) string {
 	var list []string
 	for name, kind := range kinds {
-		if !kind.onlyInGo {
+		if !kind.onlyInGo && (field == "" || slices.Contains(kind.fields, field)) {
 			list = append(list, string(name))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -178,7 +179,8 @@ func guard(r *http.Request, control string) error {
 	contentType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case !isOwnHost(r.Host, control):
-		message := fmt.Sprintf("the control API does not accept the host %q; -control sets its name", r.Host)
+		message := fmt.Sprintf("the control API does not accept the host %q, "+
+			"which is neither this machine's name nor that in -control", r.Host)
 		return &problem{http.StatusForbidden, message}
 	case otherSite || otherOrigin:
 		return &problem{http.StatusForbidden, "the control API rejects requests from web pages of other sites"}
@@ -188,8 +190,8 @@ func guard(r *http.Request, control string) error {
 	return nil
 }
 
-// isOwnHost reports whether a Host header names this machine: by an address, as localhost, or by
-// the name in -control.
+// isOwnHost reports whether a Host header names this machine: by an address, as localhost, by its
+// own name, or by the name in -control.
 func isOwnHost(header, control string) bool {
 	host := hostname(header)
 	if host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -198,7 +200,8 @@ func isOwnHost(header, control string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return true
 	}
-	return isAddress(control) && host == hostname(control)
+	machine, _ := os.Hostname()
+	return strings.EqualFold(host, machine) || isAddress(control) && host == hostname(control)
 }
 
 // hostname returns the name of a host, without its port.

@@ -130,11 +130,18 @@ func (p *program) control(what string) map[string]any {
 	return object
 }
 
-// meeting creates a meeting with a recording, and returns its id.
-func (p *program) meeting(title string) string {
+// create creates a meeting, and returns its id.
+func (p *program) create(title string) string {
 	p.t.Helper()
 	_, m := p.api(`POST /v1/meetings {"title":"` + title + `","date":"2026-11-21"}`)
 	id, _ := m["id"].(string)
+	return id
+}
+
+// meeting creates a meeting with a recording, and returns its id.
+func (p *program) meeting(title string) string {
+	p.t.Helper()
+	id := p.create(title)
 	_, target := p.api("POST /v1/meetings/" + id + `/upload-url {"content_type":"audio/mpeg"}`)
 	status, _ := p.ask("", "PUT "+target["upload_url"].(string)+" audio", func(r *http.Request) {
 		r.Header.Del("Authorization")
@@ -345,17 +352,25 @@ func TestUploadURL_IsThatOfTheProxy(t *testing.T) {
 	require.True(t, strings.HasPrefix(target.UploadURL.Reveal(), proxy.URL+"/"), "%s", target.UploadURL)
 	audio := minutes.FromReader(strings.NewReader("audio"), "audio/mpeg")
 	require.NoError(t, client.Meetings.Upload(t.Context(), m.ID, audio, nil))
-	status, _ := p.ask("MINUTES_BASE_URL", "GET /v1/usage",
-		func(r *http.Request) { r.Header.Set("X-Forwarded-Host", "fake, inner") })
-	assert.Equal(t, http.StatusOK, status)
+	_, behindTwo := p.ask("MINUTES_BASE_URL", "POST /v1/meetings/"+p.create("Monthly")+
+		`/upload-url {"content_type":"audio/mpeg"}`, func(r *http.Request) {
+		r.Header.Set("X-Forwarded-Proto", "https, http")
+		r.Header.Set("X-Forwarded-Host", "minutes.test, inner.test")
+	})
+	require.Contains(t, behindTwo["upload_url"], "https://minutes.test/storage/")
 }
 
 // A container engine asks whether the program is ready.
 func TestHealthcheck_TellsWhetherTheProgramIsReady(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-log", "none")
-	other := httptest.NewServer(http.NotFoundHandler())
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer other.Close()
+	rejecting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Minutes-Fake", "control")
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer rejecting.Close()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
@@ -365,7 +380,8 @@ func TestHealthcheck_TellsWhetherTheProgramIsReady(t *testing.T) {
 	}{
 		p.env["MINUTES_CONTROL_URL"]: {exitDone, ""},
 		p.env["MINUTES_BASE_URL"]:    {exitFailed, "minutes-fake: -healthcheck: what answers at 127.0.0.1:"},
-		other.URL:                    {exitFailed, "with status 404 is not the control API of minutes-fake"},
+		other.URL:                    {exitFailed, "with status 200 is not the control API of minutes-fake"},
+		rejecting.URL:                {exitFailed, "with status 403 is not the control API of minutes-fake"},
 		closed.Addr().String():       {exitFailed, "connection refused"},
 		"nowhere":                    {exitUsage, `-healthcheck "nowhere": host:port expected`},
 	} {
