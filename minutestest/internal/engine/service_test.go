@@ -110,6 +110,7 @@ func TestDuration_OfWAVIsThatOfItsHeader(t *testing.T) {
 		"WAV with a text before":   {wav("LIST\x03\x00\x00\x00abc\x00", 24_000) + data(24_000), 0, "3"},
 		"WAV with a long text":     {wav("LIST\x00\x00\x02\x00"+data(128<<10), 24_000) + data(24_000), 0, "3"},
 		"WAV with an odd text":     {wav("LIST\x01\x00\x00\x00a\x00", 24_000) + data(24_000), 0, "3"},
+		"WAV with a text after":    {wav("", 24_000) + data(24_000) + "LIST\x00\x00\x02\x00" + data(128<<10), 0, "3"},
 		"WAV that was streamed":    {wav("", 0xffffffff) + data(32_000), 0, "4"},
 		"WAV that broke off":       {wav("", 80_000) + data(8_000), 0, "1"},
 		"WAV without a format":     {"RIFF\xff\xff\xff\x7fWAVEdata\x00\xff\x00\x00" + data(15_000), 0, "1"},
@@ -132,7 +133,7 @@ func TestDuration_OfWAVIsThatOfItsHeader(t *testing.T) {
 }
 
 // TestSeed_RepeatsIDsAndCursors: URLs differ in date and signature alone, and the ids of meetings
-// request not depend on how many errors there were.
+// do not depend on how many errors there were.
 func TestSeed_RepeatsIDsAndCursors(t *testing.T) {
 	t.Parallel()
 	signature := regexp.MustCompile(`(X-Amz-Date|X-Amz-Credential|X-Amz-Signature)=[^&]*`)
