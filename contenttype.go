@@ -9,9 +9,9 @@ import (
 	"unicode"
 )
 
-// The content type of a recording. What its first bytes tell wins over its name and over a declared
-// type that says nothing, because the service decides by the content type which recordings it
-// processes.
+// The content type of a recording. The type that its first bytes show wins over its name and over a
+// declared type that says nothing, because the service decides by the content type which recordings
+// it processes.
 
 func checkContentType(param, contentType string) error {
 	kind, _, err := mime.ParseMediaType(contentType)
@@ -22,7 +22,7 @@ func checkContentType(param, contentType string) error {
 }
 
 // completeContentType returns declared if it is a type of audio or video, and otherwise what the
-// content tells. Only if the content does not tell, it returns declared.
+// content shows. If the content shows none, it returns declared.
 func completeContentType(declared string, audio io.ReaderAt) (string, error) {
 	const param = "recording.ContentType"
 	if declared == "" {
@@ -46,7 +46,7 @@ func isMedia(contentType string) bool {
 	return kind == "audio" || kind == "video"
 }
 
-// findContentType returns what the content tells, or else the extension. Errors name param.
+// findContentType returns the type of the content, or else that of the extension. Errors name param.
 func findContentType(param string, audio io.ReaderAt, ext string) (string, error) {
 	ext = strings.ToLower(ext)
 	found, err := sniff(param, audio, ext)
@@ -167,7 +167,7 @@ var formats = []struct {
 	{"\x03dss", "", "audio/x-dss"},
 	{"\x03ds2", "", "audio/x-ds2"},
 
-	// The brand of an MP4 file. Only some brands tell whether it has pictures.
+	// The brand of an MP4 file. Only some brands show whether it has pictures.
 	{"????ftypM4A", "", "audio/mp4"},
 	{"????ftypM4B", "", "audio/mp4"},
 	{"????ftypM4P", "", "audio/mp4"},

@@ -175,7 +175,7 @@ func TestFromFile_RejectsOtherFormats(t *testing.T) {
 }
 
 // A declared type of audio or video counts, whatever the content is. Any other type says nothing
-// about a recording, so it counts only if the content does not tell.
+// about a recording, so it counts only if the content shows none.
 func TestUpload_CompletesContentType(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ declared, content, want string }{

@@ -48,7 +48,7 @@ type Recording struct {
 	Size int64
 	// ContentType is a MIME type, such as "audio/mpeg". If it is empty, or neither audio/* nor
 	// video/* (for example application/octet-stream), the Client finds the type from the content,
-	// and uses ContentType only if the content does not tell.
+	// and uses ContentType only if the content does not show it.
 	ContentType string
 }
 
@@ -91,7 +91,7 @@ func openRecording(ctx context.Context, source Source) (Recording, error) {
 }
 
 // FromFile returns a Source for a file, and finds the content type from its content, or from its
-// extension if the content does not tell. Content that is recognisably not a recording, such as
+// extension if the content does not show it. Content that is recognisably not a recording, such as
 // text, is an [ErrRecordingFormat] whatever the extension. If the file changes during an upload,
 // the upload fails without storing it, with an error that is [Retryable].
 //
@@ -165,8 +165,8 @@ func checkNotURL(path string) error {
 // audio/* nor video/* (see [Recording]). As in Recording, if ra is a file, size must be the file's
 // size.
 //
-// Errors of the Source: a *[ParamError] if a parameter is invalid; it contains [ErrRecordingEmpty] or
-// [ErrRecordingTooLarge] if that is the size.
+// Errors of the Source: a *[ParamError] if a parameter is invalid. For an invalid size it wraps
+// [ErrRecordingEmpty] or [ErrRecordingTooLarge].
 func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 	return func(context.Context) (Recording, error) {
 		err := cmp.Or(checkGiven("ra", ra != nil), checkSize("size", size))
