@@ -16,14 +16,16 @@ import (
 // maxText limits the bytes of minutes or of a transcript.
 const maxText = 8 << 20
 
-// decode decodes a 2xx response into out, unless out is nil. For Client.Do, whose out is a caller's
-// type, an empty body is a success that leaves out unchanged, and no field is required.
+// decode decodes a 2xx response into out. If out is nil, it only returns an error for a page, which
+// another server sent. For Client.Do, whose endpoint and out are the caller's, it then returns none; an
+// empty body leaves out unchanged, and no field is required.
 func (c *core) decode(resp *rest.Response, out any) error {
 	if resp.CutAt > 0 {
 		return c.requestError(resp, fmt.Sprintf("the response is longer than %d bytes", resp.CutAt))
 	}
 	isDo := resp.Request.Operation == string(OpDo)
-	if out == nil || isDo && len(bytes.TrimSpace(resp.Body)) == 0 {
+	wantsNothing := out == nil || isDo && len(bytes.TrimSpace(resp.Body)) == 0
+	if wantsNothing && (isDo || !isPage(resp)) {
 		return nil
 	}
 	if err := json.Unmarshal(resp.Body, out); err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// Every operation that reads a body rejects a success that does not match the API reference.
+// Every operation that reads a body rejects a success that does not match the API reference. One that
+// reads none rejects at least another server's page.
 func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 	t.Parallel()
 	const notPromised = "the response does not match the API reference: "
@@ -48,7 +49,7 @@ func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, op := range testkit.Operations() {
-				if op.Response == "" {
+				if op.Response == "" && name != "HTML" {
 					continue
 				}
 				status := op.Status
