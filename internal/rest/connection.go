@@ -6,9 +6,30 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strings"
+	"sync/atomic"
 )
+
+// connecting is what a transport reports of a request's way to a connection. Only those of net/http
+// report anything.
+type connecting struct {
+	began     atomic.Bool // it looks for a connection
+	connected atomic.Bool // it has one, with TLS, so that the request may be sent
+}
+
+// watch returns a context whose request reports to c.
+func (c *connecting) watch(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { c.began.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { c.connected.Store(true) },
+	})
+}
+
+// failed reports whether there was no connection.
+func (c *connecting) failed() bool { return c.began.Load() && !c.connected.Load() }
 
 // NeverSent reports whether err proves that there was no connection, so that the server cannot have
 // received the request.
@@ -23,9 +44,9 @@ func NeverSent(err error) bool {
 }
 
 // Misconfigured reports whether the caller, the server or a proxy is set up in such a way that a
-// retry would fail, too: the server's certificate cannot be verified, the server speaks another
-// version of TLS or none, a proxy rejected the connection with less than a 500, or the caller's
-// header is invalid. err is that of a transport.
+// retry would fail, too: one side rejects the other's certificate or version of TLS, the server has no
+// TLS, a proxy rejected the connection with less than a 500, or the caller's header is invalid. err is
+// that of a transport.
 func Misconfigured(err error) bool {
 	if err == nil {
 		return false
@@ -39,7 +60,9 @@ func Misconfigured(err error) bool {
 		return true
 	}
 	text := err.Error() // these errors have no type
-	otherTLS := strings.Contains(text, "tls: ") && strings.Contains(text, "protocol version")
+	_, ofTLS, _ := strings.Cut(text, "tls: ")
+	lasting := []string{"certificate", "handshake failure", "protocol version"}
+	otherTLS := slices.ContainsFunc(lasting, func(why string) bool { return strings.Contains(ofTLS, why) })
 	return otherTLS || strings.Contains(text, "net/http: invalid header")
 }
 

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -36,6 +37,58 @@ func TestNeverSent(t *testing.T) {
 	}
 }
 
+// Without a connection, nothing was sent, even if the error is one that a request could have.
+func TestRetry_IfThereWasNoConnection(t *testing.T) {
+	t.Parallel()
+	// breakOff starts a server that closes each connection once it has read something.
+	breakOff := func() *url.URL {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = listener.Close() })
+		go func() {
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = conn.Read(make([]byte, 1))
+				_ = conn.Close()
+			}
+		}()
+		return &url.URL{Scheme: "http", Host: listener.Addr().String()}
+	}
+	impatient := &http.Transport{TLSHandshakeTimeout: 1}
+	for name, test := range map[string]struct {
+		scheme string
+		next   *http.Transport
+		retry  bool
+	}{
+		"during the TLS handshake":  {"https", &http.Transport{}, true},
+		"TLS handshake timeout":     {"https", impatient, true},
+		"during CONNECT to a proxy": {"https", &http.Transport{Proxy: http.ProxyURL(breakOff())}, true},
+		"after the request":         {"http", &http.Transport{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base := breakOff()
+			base.Scheme = test.scheme
+			ctx, cancel := context.WithCancel(t.Context())
+			var first Attempt
+			c := newClient(APITransport(test.next), func(cfg *Config) {
+				cfg.Base = base
+				cfg.Observe = func(_ context.Context, a Attempt) {
+					first = a
+					cancel()
+				}
+			})
+			resp, err := c.Call(ctx, create)
+			require.ErrorIs(t, err, context.Canceled)
+			require.Equal(t, test.retry, first.WillRetry, "%v", err)
+			require.Equal(t, !test.retry, resp.MayHaveTakenEffect)
+		})
+	}
+}
+
 // TLS failures and a proxy's 4xx are permanent. A proxy's 5xx is not. None of them reached the
 // server.
 func TestMisconfigured_ForTLSAndProxies(t *testing.T) {
@@ -68,6 +121,10 @@ func TestMisconfigured_ForTLSAndProxies(t *testing.T) {
 		return &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: serve(plain, 0, h).Host})}
 	}
 	newer := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13}}
+	otherCipher := &http.Transport{TLSClientConfig: &tls.Config{ // the server has an RSA key
+		MaxVersion:   tls.VersionTLS12,
+		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
+	}}
 	for name, test := range map[string]struct {
 		server *url.URL
 		next   *http.Transport
@@ -76,6 +133,7 @@ func TestMisconfigured_ForTLSAndProxies(t *testing.T) {
 	}{
 		"unknown certificate": {serve(secure, 0, status(200)), &http.Transport{}, "certificate", true},
 		"older TLS":           {serve(secure, tls.VersionTLS12, status(200)), newer, "protocol version", true},
+		"no common cipher":    {serve(secure, 0, status(200)), otherCipher, "handshake failure", true},
 		"no TLS":              {serve(plain, 0, status(200)), &http.Transport{}, "HTTP response to HTTPS client", true},
 		"proxy, 407":          {nil, proxy(status(407)), "connection: 407 Proxy Authentication Required", true},
 		"proxy, its own 403":  {nil, proxy(says("403 Filtered")), "rejected the connection: 403 Filtered", true},
@@ -104,7 +162,17 @@ func TestMisconfigured_ForTLSAndProxies(t *testing.T) {
 		&http.Transport{},
 	).Call(t.Context(), Request{Method: http.MethodGet, Path: "/", Repeatable: true, Header: header})
 	require.True(t, Misconfigured(err), "%v", err)
+	for text, want := range map[string]bool{
+		"tls: certificate required":     true, // and other complaints about the client's certificate
+		"tls: bad certificate":          true,
+		"tls: internal error":           false, // of the server's, which may be temporary
+		"tls: bad record MAC":           false, // of the network
+		"tls: use of closed connection": false,
+		"a certificate outside of TLS":  false,
+		"unsupported protocol version":  false,
+	} {
+		require.Equal(t, want, Misconfigured(&net.OpError{Op: "remote error", Err: errors.New(text)}), text)
+	}
 	require.False(t, Misconfigured(io.EOF))
 	require.False(t, Misconfigured(nil))
-	require.False(t, Misconfigured(errors.New("unsupported protocol version")))
 }

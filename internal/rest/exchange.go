@@ -28,7 +28,13 @@ func (l *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeoutCause(WithAttempt(req.Context(), a), l.timeout, l.timedOut)
 	defer cancel()
+	var way *connecting
+	if req.Method != http.MethodGet { // it does not matter whether a GET was sent
+		way = new(connecting)
+		ctx = way.watch(ctx)
+	}
 	resp, err := l.next.RoundTrip(req.WithContext(ctx))
+	k.unconnected = way != nil && way.failed()
 	if _, ok := err.(notSent); ok { // the link credentials had no key
 		return nil, err
 	}

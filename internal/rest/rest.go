@@ -116,6 +116,10 @@ type call struct {
 	attempts int      // so far
 	attempt  *Attempt // the last one; the link exchange sets it
 	key      string   // of the last attempt
+	// unconnected means that the last attempt got no connection, whatever its error says: a TLS
+	// handshake that breaks off, for example, is an io.EOF. It is false for a GET. The link exchange
+	// sets it.
+	unconnected bool
 	// askedAgain is set once a 401 has led to another question for the key.
 	askedAgain bool
 	// firstFailure is the end of the first attempt that was worth retrying.

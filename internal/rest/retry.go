@@ -39,7 +39,7 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	// First backoff waits, and then the link limit for what is left of a pause, which began with the
 	// 429. So the wait is the longer of the two, not the sum.
 	longest := max(longestDelay(a.Number-1, RetryAfter(resp)), c.Throttle.Left())
-	useful := !k.Once && worthRetrying(resp, err, k.Repeatable)
+	useful := !k.Once && k.worthRetrying(resp, err)
 	if useful {
 		k.firstFailure = cmp.Or(k.firstFailure, time.Now())
 		useful = k.hasRetries(c.MaxRetries)
@@ -88,7 +88,7 @@ func backoff(_, _ time.Duration, retry int, resp *http.Response) time.Duration {
 // noteEffect notes whether the service may have carried out the request, after an attempt that
 // ended with err or a response.
 func (k *call) noteEffect(err error) {
-	if k.attempt.Status/100 == 4 || NeverSent(err) { // a 4xx is a rejection, so nothing was done
+	if k.attempt.Status/100 == 4 || k.neverSent(err) { // a 4xx is a rejection, so nothing was done
 		return
 	}
 	k.response.MayHaveTakenEffect = true
@@ -105,14 +105,18 @@ func (k *call) hasRetries(maxRetries int) bool {
 	return k.attempts <= maxRetries || patient
 }
 
-// worthRetrying reports whether another attempt is safe and may succeed.
-func worthRetrying(resp *http.Response, err error, repeatable bool) bool {
+// neverSent reports whether the server cannot have received the last attempt, which ended with err.
+func (k *call) neverSent(err error) bool { return k.unconnected || NeverSent(err) }
+
+// worthRetrying reports whether another attempt is safe and may succeed, after one that ended with
+// resp or err.
+func (k *call) worthRetrying(resp *http.Response, err error) bool {
 	if err != nil {
-		return !Misconfigured(err) && (repeatable || NeverSent(err))
+		return !Misconfigured(err) && (k.Repeatable || k.neverSent(err))
 	}
 	rejected := resp.StatusCode == http.StatusTooManyRequests // at the edge, so nothing was done
 	failed := slices.Contains([]int{500, 502, 503, 504}, resp.StatusCode)
-	return (rejected || failed && repeatable) && RetryAfter(resp) <= MaxRetryAfter
+	return (rejected || failed && k.Repeatable) && RetryAfter(resp) <= MaxRetryAfter
 }
 
 // DefaultMaxRetries makes a call that is safe to repeat survive any outage of 15 seconds, since its
