@@ -131,37 +131,40 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 		} `json:"error"`
 	}
 	body := c.mask.Bytes(r.Body)
-	err := json.Unmarshal(body, &env)
+	_ = json.Unmarshal(body, &env) // which may fail at one field, and still read the others
 	e.RequestID = cmp.Or(env.Error.RequestID, e.RequestID)
 	switch {
-	case env.Error.Code != "": // json.Unmarshal may have failed at another field
+	case env.Error.Code != "":
 		e.Code = env.Error.Code
 		e.Message = env.Error.Message
 		e.Details = env.Error.Details
 	case r.Status/100 == 3:
 		e.Message = c.mask.Redirect(c.base.Host, r.Header)
 	default:
-		e.Message = c.describeForeign(r, body, err)
+		e.Message = c.describeForeign(r, body)
 	}
 	if e.Code == "" && r.Status == http.StatusTooManyRequests {
 		e.Code = ErrRateLimited
 	}
 }
 
-// describeForeign describes an error response that is not the service's envelope. err is that of
-// decoding it.
-func (c *core) describeForeign(r *rest.Response, body []byte, err error) string {
+// describeForeign describes an error response that is not the service's envelope: who sent it, and
+// what it says.
+func (c *core) describeForeign(r *rest.Response, body []byte) string {
 	said := gatewayText(body)
-	text := "the response is not the service's error envelope"
+	if said == "" && r.Status == http.StatusTooManyRequests {
+		return "too many requests" // which the service's edge sends without an envelope
+	}
+	text := "the response is not the service's error envelope: "
 	switch {
 	case said != "":
-		text += ": " + c.mask.Page(c.base.Host, r.Header, []byte(said))
-	case r.Status == http.StatusTooManyRequests:
-		return "too many requests" // which the service's edge sends without an envelope
-	case len(body) == 0:
-		return cmp.Or(http.StatusText(r.Status), "the response is empty")
-	case err != nil:
-		text += ": " + c.describeBody(r, err)
+		text += c.mask.Page(c.base.Host, r.Header, []byte(said))
+	case len(body) == 0 || isPage(r):
+		text += c.mask.Page(c.base.Host, r.Header, body)
+	case json.Valid(body):
+		text += c.mask.Sender(c.base.Host, r.Header) + " sent JSON without a message"
+	default:
+		text += fmt.Sprintf("%s sent invalid JSON (%d bytes)", c.mask.Sender(c.base.Host, r.Header), len(body))
 	}
 	if r.Status == http.StatusNotFound {
 		text += "; check the base URL"
@@ -173,14 +176,8 @@ func (c *core) describeForeign(r *rest.Response, body []byte, err error) string 
 // Apigee, Azure, Cloudflare, Envoy, Google, Kong, Tyk, OAuth 2.0 and problem details (RFC 9457).
 func gatewayText(body []byte) string {
 	var v any
-	if json.Unmarshal(body, &v) != nil {
-		return ""
-	}
-	fields, ok := v.(map[string]any)
-	if !ok {
-		return ""
-	}
-	return textIn(fields)
+	_ = json.Unmarshal(body, &v) // if it is not JSON, v stays nil
+	return textIn(map[string]any{"error": v})
 }
 
 // textIn returns the first text among the fields that gateways use, at any depth.

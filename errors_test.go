@@ -124,10 +124,11 @@ func TestError_DescribesResponseWithoutEnvelope(t *testing.T) {
 			"404: " + foreign + `: minutes.example sent "<!DOCTYPE html><h1>Not Found</h1><p>NOT_FOUND</p>"` +
 				"; check the base URL",
 		},
-		"empty 500":             {500, "", nil, "", "500: Internal Server Error"},
-		"empty, unnamed status": {599, "", nil, "", "599: the response is empty"},
-		"request id of a gateway": {
-			502, "", []string{"X-Request-Id", "gw-7"}, "", "502: Bad Gateway (request id gw-7)",
+		"empty 500": {500, "", nil, "", "500: " + foreign + `: minutes.example sent ""`},
+		"empty 404": {404, "", nil, "", "404: " + foreign + `: minutes.example sent ""; check the base URL`},
+		"empty, with Server and request id of a gateway": {
+			502, "", []string{"X-Request-Id", "gw-7", "Server", "envoy"}, "",
+			"502: " + foreign + `: minutes.example (envoy) sent "" (request id gw-7)`,
 		},
 		"HTML 403": {
 			403, page, []string{"Content-Type", "text/html; charset=utf-8"}, "",
@@ -135,22 +136,26 @@ func TestError_DescribesResponseWithoutEnvelope(t *testing.T) {
 		},
 		"truncated envelope": {
 			404, `{"error":{"code":"NOT_FOUND","mess`, []string{"Content-Type", "application/json"}, "",
-			"404: " + foreign + ": invalid JSON (34 bytes); check the base URL",
+			"404: " + foreign + ": minutes.example sent invalid JSON (34 bytes); check the base URL",
 		},
 		"trailing text": {
-			404, `{"error":{"code":"NOT_FOUND"}} and more`, nil, "",
-			"404: " + foreign + ": invalid JSON (39 bytes); check the base URL",
+			404, `{"error":{"code":"NOT_FOUND"}} and more`, []string{"Server", "kong/3.4"}, "",
+			"404: " + foreign + ": minutes.example (kong/3.4) sent invalid JSON (39 bytes); check the base URL",
 		},
 		"null": {
-			404, `null`, nil, "", "404: " + foreign + "; check the base URL",
+			404, `null`, nil, "", "404: " + foreign + ": minutes.example sent JSON without a message; check the base URL",
+		},
+		"JSON without a text": {
+			403, `{"allowed":false,"name":"Ada"}`, []string{"Server", "kong/3.4"}, "",
+			"403: " + foreign + ": minutes.example (kong/3.4) sent JSON without a message",
 		},
 		"array": {
 			404, `[{"error":{"code":"NOT_FOUND"}}]`, nil, "",
-			"404: " + foreign + ": a JSON array does not fit the response; check the base URL",
+			"404: " + foreign + ": minutes.example sent JSON without a message; check the base URL",
 		},
 		"string": {
 			404, `"NOT_FOUND"`, nil, "",
-			"404: " + foreign + ": a JSON string does not fit the response; check the base URL",
+			"404: " + foreign + `: minutes.example sent "NOT_FOUND"; check the base URL`,
 		},
 		"error string": {
 			404, `{"error":"NOT_FOUND"}`, nil, "",

@@ -135,18 +135,24 @@ func (m *Mask) Header(h http.Header) http.Header {
 
 var title = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
-// Page describes a response of another sender, such as a proxy: the host, the Server header, and
-// the title of its page or else its beginning, without secrets.
+// Page describes a response of another sender, such as a proxy: who sent it, and the title of its
+// page or else its beginning, without secrets.
 func (m *Mask) Page(host string, header http.Header, body []byte) string {
 	text := string(body)
 	if found := title.FindStringSubmatch(text); found != nil {
 		text = found[1]
 	}
-	sender := host
-	if server := m.Text(header.Get("Server")); server != "" {
-		sender = fmt.Sprintf("%s (%.80s)", host, server)
+	words := strings.Join(strings.Fields(m.Text(text)), " ")
+	return fmt.Sprintf("%s sent %.200q", m.Sender(host, header), words)
+}
+
+// Sender says who sent a response: the host, and the Server header.
+func (m *Mask) Sender(host string, header http.Header) string {
+	server := m.Text(header.Get("Server"))
+	if server == "" {
+		return host
 	}
-	return fmt.Sprintf("%s sent %.200q", sender, strings.Join(strings.Fields(m.Text(text)), " "))
+	return fmt.Sprintf("%s (%.80s)", host, server)
 }
 
 // Redirect describes a redirect, which the Client never follows. It names the target's host.
