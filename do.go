@@ -128,9 +128,9 @@ func (r *Request) check(out any) error {
 	if problem := pathProblem(r.Path); problem != "" {
 		return &ParamError{Param: "Path", Reason: problem}
 	}
-	switch r.Body.(type) {
-	case json.Marshaler:
-	case []byte, io.Reader: // encoding/json would write base64 or {}
+	_, isMarshaler := r.Body.(json.Marshaler)
+	_, isReader := r.Body.(io.Reader)
+	if !isMarshaler && (isReader || isBytes(r.Body)) { // encoding/json would write {} or base64
 		reason := "is sent as JSON; if it is JSON already, make it a json.RawMessage"
 		return &ParamError{Param: "Body", Reason: reason}
 	}
@@ -138,4 +138,10 @@ func (r *Request) check(out any) error {
 		return &ParamError{Param: "out", Reason: "must be a pointer or nil"}
 	}
 	return nil
+}
+
+// isBytes reports whether v is a []byte, or of a type like it, such as sql.RawBytes.
+func isBytes(v any) bool {
+	t := reflect.TypeOf(v)
+	return t != nil && t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }

@@ -2,6 +2,7 @@ package minutes_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -171,7 +172,9 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 			"Body",
 			"",
 		)
-		for _, body := range []any{[]byte("{}"), strings.NewReader("{}"), io.NopCloser(strings.NewReader("{}"))} {
+		for _, body := range []any{
+			[]byte("{}"), sql.RawBytes("{}"), strings.NewReader("{}"), io.NopCloser(strings.NewReader("{}")),
+		} {
 			err := errorOf(client.Do(t.Context(), minutes.Request{Method: "POST", Path: "/v1/x", Body: body}, nil))
 			testkit.RequireParamError(t, err, "Body", "")
 			require.ErrorContains(t, err, "json.RawMessage")
