@@ -235,8 +235,12 @@ func (s *MeetingsService) ProcessAll(
 				next := slot{tokens: starting}
 				return next.acquire(ctx) == nil && ctx.Err() == nil
 			}
-			if mayStart() {
-				jobs(func(job Job) bool { return yield(job) && mayStart() })
+			more := mayStart()
+			if more {
+				jobs(func(job Job) bool {
+					more = more && yield(job) && mayStart() // even if jobs ignores an earlier false
+					return more
+				})
 			}
 			return nil // when ctx is done, the loop reports it
 		}

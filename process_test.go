@@ -430,6 +430,35 @@ func TestProcessAll_ReadsNoJobAfterTheKeyIsRejected(t *testing.T) {
 	})
 }
 
+// A sequence should stop when yield returns false. ProcessAll ends even if it goes on, and begins
+// none of the jobs that come after that.
+func TestProcessAll_EndsIfJobsIgnoreFalse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		careless := func(yield func(minutes.Job) bool) {
+			for i := range 20 {
+				if i == 5 {
+					<-ctx.Done()
+				}
+				yield(minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Source: testkit.Audio(100)})
+			}
+		}
+		results := 0
+		var last error
+		for r, err := range testkit.Client(srv).Meetings.ProcessAll(ctx, careless, nil) {
+			last = err
+			if r != nil {
+				results++
+			}
+		}
+		require.ErrorIs(t, last, context.DeadlineExceeded)
+		require.LessOrEqual(t, results, 6, "the sixth had been asked for")
+	})
+}
+
 // Uploads are bounded, and the next job is read when a slot is nearly free. Waits are not bounded.
 // A job closes its recording before it frees its slot.
 func TestProcessAll_BoundsUploads(t *testing.T) {
