@@ -533,17 +533,23 @@ func TestWait_ObeysHeaders(t *testing.T) {
 	}
 }
 
-// A fetch holds its slot for one attempt, so minutes that a gateway times out delay no others.
+// A fetch holds its slot for one attempt, so minutes and transcripts that a gateway times out delay no
+// others.
 func TestWaitAll_SlowFailuresDelayNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		slow := map[string]bool{}
+		slow := map[string]minutes.Operation{}
 		var ids []string
 		for i := range 40 {
 			m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
 			ids = append(ids, m.ID)
-			slow[m.ID] = i < 20
+			switch {
+			case i < 10:
+				slow[m.ID] = minutes.OpMeetingsMinutes
+			case i < 20:
+				slow[m.ID] = minutes.OpMeetingsTranscript
+			}
 		}
 		time.Sleep(time.Hour)
 		slowFirst := func(yield func(string) bool) {
@@ -557,7 +563,7 @@ func TestWaitAll_SlowFailuresDelayNoOther(t *testing.T) {
 			}
 		}
 		timeout := testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			if op, id := testkit.Identify(r); op == minutes.OpMeetingsMinutes && slow[id] {
+			if op, id := testkit.Identify(r); op == slow[id] {
 				time.Sleep(25 * time.Second)
 				return testkit.Canned(504, "")(r)
 			}
@@ -567,7 +573,7 @@ func TestWaitAll_SlowFailuresDelayNoOther(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		ready := 0
-		for r, err := range c.Meetings.WaitAll(ctx, slowFirst, nil) {
+		for r, err := range c.Meetings.WaitAll(ctx, slowFirst, &minutes.WaitOptions{Transcript: true}) {
 			if err == nil && r.Err == nil {
 				ready++
 			}

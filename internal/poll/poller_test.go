@@ -548,6 +548,11 @@ func TestSubscription_CancelForgetsAFailureAfterAGoodResponse(t *testing.T) {
 
 func TestPoller_HasAPhaseThatIsZeroInVirtualTime(t *testing.T) {
 	t.Parallel()
+	phases := map[time.Duration]bool{}
+	for range 100 {
+		phases[newPoller(&scripted{}).plan.phase] = true
+	}
+	require.Greater(t, len(phases), 1, "Pollers that begin together are out of step")
 	whole := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	require.Zero(t, phaseOf(whole))
 	require.Equal(t, maxPhase/2, phaseOf(whole.Add(time.Millisecond/2)))
