@@ -174,6 +174,16 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			p.onPage(w[0], now, true)
 		}, dueAt, never},
 
+		{"the user's own GET makes no second one while one is under way", 1, func(_ *testing.T, p *plan, w []*watch) {
+			p.decide(now)
+			p.got(w[0], now, 1, 0)
+		}, func(p *plan, _ []*watch) any { return len(p.queue) }, 0},
+		{"after the user's own GET, no page is needed", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			page(t, p, "", w...)
+			p.got(w[0], now, 1, 0)
+		}, dueAt, now + Interval},
+
 		// Outages.
 		{"the third failure in a row is an outage", 3, func(_ *testing.T, p *plan, w []*watch) {
 			getFails(p, Transient, w...)

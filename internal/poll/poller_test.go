@@ -306,24 +306,28 @@ func TestPoller_ShowsTheLatestSnapshot(t *testing.T) {
 func TestPoller_ReportsTroubleOnce(t *testing.T) {
 	t.Parallel()
 	down := &Failure{Err: errDown, Kind: Transient}
+	foreign := &Failure{Err: errDown, Kind: Foreign}
 	for _, c := range []struct {
-		name   string
-		lasts  time.Duration // until GETs work again
-		others int           // waits for other meetings
-		follow bool          // while the first page of the list fails
-		want   []error
+		name    string
+		failure *Failure
+		lasts   time.Duration // until GETs work again
+		others  int           // waits for other meetings
+		follow  bool          // while the first page of the list fails
+		want    []error
 	}{
-		{"an outage", 20 * time.Minute, 0, false, []error{errDown, nil}},
-		{"one failure of each of three meetings", time.Second, 2, false, []error{errDown, nil}},
-		{"two failures are an accident", 45 * time.Second, 0, false, nil},
-		{"one page that a discovery needs", -1, 0, true, []error{errDown, nil}},
+		{"an outage", down, 20 * time.Minute, 0, false, []error{errDown, nil}},
+		{"one failure of each of three meetings", down, time.Second, 2, false, []error{errDown, nil}},
+		{"two failures are an accident", down, 45 * time.Second, 0, false, nil},
+		{"another server answers for one meeting", foreign, 9 * time.Minute, 0, false, []error{errDown, nil}},
+		{"it answers twice", foreign, 45 * time.Second, 0, false, nil},
+		{"one page that a discovery needs", down, -1, 0, true, []error{errDown, nil}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{began: time.Now(), fails: func(at time.Duration) *Failure {
 				if at > c.lasts {
 					return nil
 				}
-				return down
+				return c.failure
 			}}
 			s.list = func(string) ([]Snapshot[int], string, *Failure) {
 				if len(s.pages) == 1 {
