@@ -111,6 +111,11 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		}, dueAt, now + MaxAsked},
 		{"330 requests fit into a cycle", 330, nil, cycleAt, Interval},
 		{"four times the requests make the cycle twice as long", 4 * 330, nil, cycleAt, 2 * Interval},
+		{"meetings that are expected on a page take none", 4 * 330, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			pageBegins(t, p, now+2*Interval)
+			p.pageRead(now+2*Interval, listPage{sentAt: now + 2*Interval, shown: w})
+		}, cycleAt, Interval},
 		{"the first two cycles are longer by the phase", 1, func(_ *testing.T, p *plan, _ []*watch) {
 			p.phase = time.Second
 			p.start(now - Interval)
@@ -265,6 +270,11 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			page(t, p, "3")
 			page(t, p, "", w[:3]...)
 		}, depth, 0},
+		{"so does a page with meetings that are new to a Discovery", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			pageBegins(t, p, now+Interval)
+			p.pageRead(now+Interval, listPage{sentAt: now + Interval, discovered: 2, next: "2"})
+		}, depth, 1},
 		{"a sweep looks a page further for eight missing meetings", 16, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2")
