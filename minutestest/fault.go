@@ -39,8 +39,8 @@ import (
 // [BadCertificate], [ConnectionRefused] and [NoSuchHost], because they work only in the test's own
 // process.
 type Fault struct {
-	form faultForm
-	call func(Request) // of kindCall
+	form     faultForm
+	callback func(Request) // of kindCall
 }
 
 // faultForm is a Fault as JSON.
@@ -159,7 +159,7 @@ func NoSuchHost() Fault { return Fault{form: faultForm{Kind: kindNoSuchHost}} }
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Call(func(minutestest.Request) {
 //		srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })
 //	}))
-func Call(f func(Request)) Fault { return Fault{form: faultForm{Kind: kindCall}, call: f} }
+func Call(f func(Request)) Fault { return Fault{form: faultForm{Kind: kindCall}, callback: f} }
 
 // BadGateway responds with 502 and the HTML page of a proxy.
 func BadGateway() Fault {

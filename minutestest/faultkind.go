@@ -235,7 +235,7 @@ func checkDelay(f Fault) error {
 }
 
 func checkCall(f Fault) error {
-	if f.call == nil {
+	if f.callback == nil {
 		return errors.New("the function is nil")
 	}
 	return nil
@@ -244,7 +244,7 @@ func checkCall(f Fault) error {
 // callFunction calls the test's function. A client that the function has canceled is gone
 // afterwards.
 func callFunction(x *exchange, f Fault) {
-	inTheOpen(func() { f.call(x.entry()) })
+	inTheOpen(func() { f.callback(x.entry()) })
 	pause(x.r.Context(), 1) // in a bubble, this ends only after a canceled client has stopped
 }
 
