@@ -45,6 +45,8 @@ func TestHTTP_MethodsPathsAndHeaders(t *testing.T) {
 	require.Equal(t, "private, max-age=30", s.request("ci", "GET /v1/meetings/"+id, "").Header().Get("Cache-Control"))
 	require.Empty(t, s.request("ci", "GET /v1/meetings/x", "").Header().Get("Cache-Control"))
 
+	small := `{"title":"x","date":"2026-01-01"}`
+	s.request("ci", "POST /v1/meetings", small+strings.Repeat(" ", 1<<20-len(small))).is(201, "")
 	big := `{"title":"` + strings.Repeat("x", 1<<20) + `"}`
 	s.request("ci", "POST /v1/meetings", big).is(413, "BAD_REQUEST")
 	s.request("ci", "POST /v1/meetings", big, func(r *http.Request) { r.ContentLength = -1 }).is(413, "BAD_REQUEST")

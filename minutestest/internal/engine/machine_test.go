@@ -209,6 +209,8 @@ func TestTopUp(t *testing.T) {
 		require.NoError(t, s.update("org_acme", func(o *world.Organisation) { o.Name = "Acme & Co" }))
 		time.Sleep(45 * 24 * time.Hour)
 		require.Equal(t, `1 10 2000-03-15`, s.usage())
+		time.Sleep(30 * 24 * time.Hour)
+		require.Equal(t, `1 10 2000-04-15`, s.usage(), "what was left is not added")
 	})
 	s := newRig(t, withAcme(func(o *world.Organisation) { o.NextResetAt = "2001-01-02" }))
 	require.Equal(t, `1000 360000 2001-01-02`, s.usage(), "a date gone by is shown and never comes")
@@ -278,6 +280,23 @@ func TestRelease_LetsTheRestOfTheStagePass(t *testing.T) {
 			require.Equal(t, history, s.history(id, start))
 		})
 	}
+}
+
+// A meeting that was released can be held again in a later status.
+func TestRelease_EndsOneHold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRig(t, staged)
+		require.NoError(t, s.Script(world.Script{Hold: minutes.StatusTranscribing}))
+		id := s.create("ci", "")
+		s.upload("ci", id, 1)
+		time.Sleep(time.Hour)
+		require.True(t, s.release(id))
+		require.Equal(t, "generating_minutes", s.status("ci", id))
+		require.NoError(t, s.Script(world.Script{Hold: minutes.StatusGeneratingMinutes}))
+		time.Sleep(time.Hour)
+		require.Equal(t, "generating_minutes", s.status("ci", id))
+	})
 }
 
 // TestScript is what scripts, holds, release and advance do.

@@ -254,6 +254,9 @@ func TestPatch(t *testing.T) {
 		r = s.request("ci", at, `{"time":"10:30"}`).is(200, "")
 		require.Equal(t, []string{"10:30", "946684802"}, []string{r.field("time"), r.field("updated_at")},
 			"the time alone is a change")
+		time.Sleep(time.Second)
+		r = s.request("ci", at, `{"title":"Newer"}`).is(200, "")
+		require.Equal(t, []string{"Newer", "946684803"}, []string{r.field("title"), r.field("updated_at")})
 		require.Contains(t, s.request("ci", "GET /v1/meetings?date_from=2026-04-01", "").Body.String(), id)
 		require.NotContains(t, s.request("ci", "GET /v1/meetings?date_to=2026-03-31", "").Body.String(), id)
 	})
