@@ -245,7 +245,6 @@ func (i *Injection) Stop() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.stopped = true
-	i.optional = true
 }
 
 // Seen returns how many requests have matched, including those before the nth and those that got
