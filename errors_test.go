@@ -143,7 +143,8 @@ func TestError_DescribesResponseWithoutEnvelope(t *testing.T) {
 			"404: " + foreign + ": minutes.example (kong/3.4) sent invalid JSON (39 bytes); check the base URL",
 		},
 		"null": {
-			404, `null`, nil, "", "404: " + foreign + ": minutes.example sent JSON without a message; check the base URL",
+			404, `null`, nil, "",
+			"404: " + foreign + ": minutes.example sent JSON without a message; check the base URL",
 		},
 		"JSON without a text": {
 			403, `{"allowed":false,"name":"Ada"}`, []string{"Server", "kong/3.4"}, "",

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -146,15 +147,17 @@ func fileError(path string, err error) error {
 	return err
 }
 
-// checkNotURL returns an error if path is a URL. It shows only the host, because the rest may be
-// secret.
+// urlPattern matches a URL up to its host, which is the group. path/filepath leaves one slash of two.
+var urlPattern = regexp.MustCompile(`(?i)^data:|(?:^|[/\\ :])(?:[a-z][a-z0-9+.-]*://|https?:/)([^/?#]*)`)
+
+// checkNotURL returns an error if path is a URL, even one with a directory before it. It shows only
+// the host, because the rest may be secret.
 func checkNotURL(path string) error {
-	scheme, rest, ok := strings.Cut(path, "://")
-	if !ok || scheme == "" || strings.ContainsAny(scheme, `/\ `) {
+	found := urlPattern.FindStringSubmatch(path)
+	if found == nil {
 		return nil
 	}
-	host := rest[:strings.IndexAny(rest+"/", "/?#")]
-	host = host[strings.LastIndex(host, "@")+1:] // without user and password
+	host := found[1][strings.LastIndex(found[1], "@")+1:] // without user and password
 	return &ParamError{Param: "path", Reason: fmt.Sprintf(
 		"is a URL (of host %.100q), not the path of a file; to upload from a URL, see docs/uploads.md", host,
 	)}

@@ -76,6 +76,10 @@ func TestFromFile_RejectsURLs(t *testing.T) {
 		"file:///home/feedface/rec.wav":                             `""`,
 		"https://storage.example/%zz?feedface":                      `"storage.example"`,
 		"https://?feedface":                                         `""`,
+		" HTTPS://storage.example?feedface":                         `"storage.example"`,
+		"data:audio/mpeg;base64,feedface":                           `""`,
+		filepath.Clean("https://storage.example/a?feedface"):        `"storage.example"`,
+		filepath.Join("home", "https://storage.example/a?feedface"): `"storage.example"`,
 	} {
 		rec, err := minutes.FromFile(path)(t.Context())
 		require.Zero(t, rec, path)
