@@ -238,12 +238,13 @@ func ExampleUsageService_Get_quota() {
 		srv.Update("org_acme", func(o *minutestest.Organisation) { o.TranscribeSeconds = &seconds })
 	}
 	quota(0)
-	sleep := func(d time.Duration) { // in your program, time.Sleep or a timer
-		fmt.Println("again in", d)
-		quota(3600) // somebody tops up meanwhile
-	}
 	client := srv.Client()
 	ctx := context.Background()
+	sleep := func(d time.Duration) error { // in your program, select on ctx.Done() and time.After(d)
+		fmt.Println("again in", d)
+		quota(3600) // somebody tops up meanwhile
+		return ctx.Err()
+	}
 	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "weekly-47"}
 	recording := minutes.FromFile("examples/quickstart/recording/standup.mp3")
 
@@ -257,7 +258,10 @@ func ExampleUsageService_Get_quota() {
 		if err == nil && usage.TranscribeSecondsRemaining > 0 {
 			break
 		}
-		sleep(5 * time.Minute) // or until usage.ResetAt
+		err = sleep(5 * time.Minute) // or until usage.ResetAt
+		if err != nil {
+			log.Fatal(err) // the program is stopping
+		}
 	}
 	if err := client.Meetings.Delete(ctx, failed.MeetingID); err != nil {
 		log.Fatal(err)
