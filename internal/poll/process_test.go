@@ -61,7 +61,7 @@ func (p *process) leave(ctx context.Context, send func() bool) *Failure {
 }
 
 // arrive waits for the response, and tells the throttle of it.
-func (p *process) arrive(ctx context.Context, sentAt time.Time, takes time.Duration, f *Failure) *Failure {
+func (p *process) arrive(ctx context.Context, sentAt time.Time, takes time.Duration, f *Failure, background bool) *Failure {
 	if canceled := sleep(ctx, takes); canceled != nil {
 		f = canceled
 	}
@@ -69,7 +69,7 @@ func (p *process) arrive(ctx context.Context, sentAt time.Time, takes time.Durat
 	case f == nil || f.Kind == Rejected || f.Kind == KeyRejected:
 		p.throttle.Accepted()
 	case f.Kind == RateLimited:
-		p.throttle.Limited(sentAt, rest.Delay(0, min(f.RetryAfter, rest.MaxRetryAfter)))
+		p.throttle.Limited(sentAt, rest.Delay(0, min(f.RetryAfter, rest.MaxRetryAfter)), background)
 	}
 	return f
 }
@@ -80,7 +80,7 @@ func (p *process) Get(ctx context.Context, id string, send func() bool) (Snapsho
 	}
 	sentAt := time.Now()
 	m, shown, takes, f := p.get(p, id)
-	f = p.arrive(ctx, sentAt, takes, f)
+	f = p.arrive(ctx, sentAt, takes, f, true)
 	if f != nil {
 		return Snapshot[int]{}, f
 	}
@@ -94,7 +94,7 @@ func (p *process) Page(ctx context.Context, cursor string, send func() bool) ([]
 	}
 	sentAt := time.Now()
 	page, at, next, takes, f := p.list(p.number, cursor)
-	f = p.arrive(ctx, sentAt, takes, f)
+	f = p.arrive(ctx, sentAt, takes, f, true)
 	if f != nil {
 		return nil, "", f
 	}
@@ -206,7 +206,7 @@ func (p *process) call(ctx context.Context) {
 		p.mu.Lock()
 		takes, f := p.accept(request{at: sentAt.Sub(p.began)}, p.latency)
 		p.mu.Unlock()
-		if p.arrive(ctx, sentAt, takes, f) == nil {
+		if p.arrive(ctx, sentAt, takes, f, false) == nil {
 			p.mu.Lock()
 			p.userTook = append(p.userTook, time.Since(began))
 			p.mu.Unlock()

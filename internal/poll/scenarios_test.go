@@ -150,7 +150,7 @@ var scenarios = []struct {
 	{
 		name: "ten processes apart, 100 %", quick: false,
 		scenario: scenario{waits: 5000, processes: 10, apart: true, edge: share(1, 10), lasts: 40 * minute},
-		bounds:   bounds{p99: 200 * second, unseen: 8 * minute, spread: 5},
+		bounds:   bounds{p99: 200 * second, unseen: 8 * minute, spread: 2},
 	},
 	{
 		name: "ten processes apart, 50 %", quick: false,

@@ -29,7 +29,7 @@ func (l *limit) RoundTrip(req *http.Request) (*http.Response, error) {
 		// All calls pause for the Retry-After of this 429, which exchange has stored, and at least for
 		// the usual backoff.
 		pause := max(min(k.response.RetryAfter, MaxRetryAfter), Delay(k.attempt.Number-1, 0))
-		k.attempt.Pause = l.throttle.Limited(sentAt, pause)
+		k.attempt.Pause = l.throttle.Limited(sentAt, pause, k.Background)
 	default:
 		l.throttle.Accepted()
 	}

@@ -55,7 +55,7 @@ func testPause(t *testing.T, retryAfter string, pause time.Duration) {
 		resp, err := c.Call(ctx, get)
 		assert.Zero(t, time.Since(start), "at once")
 		assert.Zero(t, resp.Status)
-		assert.Equal(t, c.Throttle.Left(), resp.RetryAfter)
+		assert.Equal(t, c.Throttle.Left(false), resp.RetryAfter)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.EqualError(t, err, "the rate-limit pause outlasts the context's deadline: context deadline exceeded")
 	})
@@ -156,9 +156,9 @@ func TestLimit_AnyOtherResponseEndsLongPauses(t *testing.T) {
 				require.NoError(t, err)
 				switch i {
 				case 11:
-					require.Greater(t, c.Throttle.Left(), 9*time.Second)
+					require.Greater(t, c.Throttle.Left(false), 9*time.Second)
 				case 13:
-					require.Less(t, c.Throttle.Left(), 11*time.Second)
+					require.Less(t, c.Throttle.Left(false), 11*time.Second)
 				}
 			}
 			require.Len(t, s.sent, 14)

@@ -28,7 +28,7 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	if unsent, ok := errors.AsType[notSent](err); ok {
 		k.cannotGoOn(unsent.error)
 		if errors.Is(unsent.error, ErrPaused) {
-			k.response.RetryAfter = c.Throttle.Left()
+			k.response.RetryAfter = c.Throttle.Left(k.Background)
 		}
 		return false, nil
 	}
@@ -38,7 +38,7 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	k.noteEffect(err)
 	// First backoff waits, and then the link limit for what is left of a pause, which began with the
 	// 429. So the wait is the longer of the two, not the sum.
-	longest := max(longestDelay(a.Number-1, RetryAfter(resp)), c.Throttle.Left())
+	longest := max(longestDelay(a.Number-1, RetryAfter(resp)), c.Throttle.Left(k.Background))
 	useful := !k.Once && k.worthRetrying(resp, err)
 	if useful {
 		k.firstFailure = cmp.Or(k.firstFailure, time.Now())
@@ -47,7 +47,7 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	newKey, keyErr := c.newKey(ctx, k)
 	if newKey {
 		useful = true
-		longest = max(0, c.Throttle.Left())
+		longest = max(0, c.Throttle.Left(k.Background))
 	}
 	if useful && ctx.Err() == nil && !tooLate(ctx, longest) { // otherwise, the response at hand is worth more
 		a.WillRetry = true

@@ -23,7 +23,7 @@ const (
 	longestPause = 5 * time.Minute
 	// overdueGaps is how many of the user's requests go before one in the background that waits.
 	// The share that this leaves delays an import at its limit by less than a tenth.
-	overdueGaps = 12
+	overdueGaps = 14
 	// overdueTime is how long a request in the background waits at most, if these take longer.
 	overdueTime = time.Minute
 )
@@ -37,10 +37,13 @@ const (
 // reject a few requests at random. What tells these cases apart is which of the last responses were
 // 429s:
 //
-//   - A 429 lowers the pace by their share of the last sixteen. So requests that a limit rejects
-//     one after the other halve the pace a few times, one in twenty rejected at random hardly
-//     lowers it, and a single 429 leaves it alone. The pace may have grown beyond what the Client
-//     uses. Then the number of requests in the last second is lowered instead.
+//   - A 429 changes no pace if it is the only one among the last responses. Otherwise it halves
+//     the pace of the requests in the background, which can wait: that is what makes processes
+//     share a limit fairly. The user's requests fail if they wait for long. So they have a pace of
+//     their own, which only a 429 to one of them lowers, by the share of 429s among the sixteen
+//     responses before it: a limit that is used up soon halves it as well, and one in twenty
+//     rejected at random hardly lowers it. A pace may have grown beyond what is used of it. Then
+//     the number of requests in the last second is lowered instead.
 //   - If nothing but 429s came back, each further one doubles the pause, because some limits count
 //     rejected requests, too, and never end while all processes go on asking. The doubling reaches
 //     ten seconds only after fifteen of them, a minute or two. Otherwise a process that is merely
@@ -54,30 +57,45 @@ const (
 type Throttle struct {
 	// limit is the Client's own rate limit.
 	limit *rate.Limiter
-	// users is the line of the user's requests, of which the first one has the token.
-	users chan struct{}
-	// background is the line of the requests in the background, likewise.
-	background chan struct{}
+	// users is the line of the user's requests.
+	users line
+	// background is the line of the poller's requests.
+	background line
 
-	// mu guards what follows.
+	// mu guards what follows, and the lines apart from their tokens.
 	mu sync.Mutex
-	// notBefore is the earliest time of the next request: the end of the pause after a 429, and
-	// later the last request plus the gap of the pace.
-	notBefore time.Time
-	// pace is how many requests may be sent a second, because of 429s.
-	pace pace
+	// pausedUntil is the end of the pause after a 429.
+	pausedUntil time.Time
 	// history has a bit for each of the last responses, the newest lowest: 1 is a 429. Of
 	// requests that were under way together, only the first 429 counts.
 	history uint32
 	// lastLimited is when the last 429 came that counts.
 	lastLimited time.Time
-	// lastSent is when the last request was sent.
-	lastSent time.Time
-	// recent is the number of requests in about the second before lastSent, weighted by age.
-	recent float64
 	// backgroundSince is when the background request at the head of its line got there. It is
 	// unused while that line is empty.
 	backgroundSince time.Time
+}
+
+// line is where requests of one kind wait, each until those before it are sent.
+type line struct {
+	// token belongs to the first request of the line.
+	token chan struct{}
+	// pace is how many of its requests may be sent a second, because of 429s.
+	pace pace
+	// notBefore is the earliest time of its next request because of the pace.
+	notBefore time.Time
+	// lastSent is when its last request was sent.
+	lastSent time.Time
+	// recent is the number of its requests in about the second before lastSent, weighted by age.
+	recent float64
+}
+
+// line returns the one of the user's requests, or of those in the background.
+func (t *Throttle) line(background bool) *line {
+	if background {
+		return &t.background
+	}
+	return &t.users
 }
 
 // pace is a number of requests a second that grows with time. The zero pace was lowered so long
@@ -102,7 +120,11 @@ func gapOf(perSecond float64) time.Duration {
 
 // NewThrottle returns a Throttle within a limit.
 func NewThrottle(limit *rate.Limiter) *Throttle {
-	return &Throttle{limit: limit, users: make(chan struct{}, 1), background: make(chan struct{}, 1)}
+	return &Throttle{
+		limit:      limit,
+		users:      line{token: make(chan struct{}, 1)},
+		background: line{token: make(chan struct{}, 1)},
+	}
 }
 
 // ErrPaused means that a rate-limit pause outlasts the context's deadline, so that the caller would
@@ -112,36 +134,32 @@ var ErrPaused = fmt.Errorf("the rate-limit pause outlasts the context's deadline
 // Wait returns once a request may be sent. If ctx's deadline comes before the end of the pause, it
 // returns ErrPaused at once.
 func (t *Throttle) Wait(ctx context.Context, background bool) error {
-	if t.paused(ctx) {
+	if t.paused(ctx, background) {
 		return ErrPaused
 	}
-	line := t.users
-	other := t.background
-	if background {
-		line = t.background
-		other = t.users
-	}
+	own := t.line(background)
+	other := t.line(!background)
 	select {
-	case line <- struct{}{}:
-		defer func() { <-line }()
+	case own.token <- struct{}{}:
+		defer func() { <-own.token }()
 	case <-ctx.Done():
 	}
-	for began := time.Now(); ctx.Err() == nil && !t.paused(ctx); {
-		left := t.send(background, began, len(other) > 0)
+	for began := time.Now(); ctx.Err() == nil && !t.paused(ctx, background); {
+		left := t.send(background, began, len(other.token) > 0)
 		if left <= 0 {
 			return nil
 		}
 		_ = Sleep(ctx, left)
 	}
-	if t.paused(ctx) { // a 429 has come meanwhile
+	if t.paused(ctx, background) { // a 429 has come meanwhile
 		return ErrPaused
 	}
 	return ctx.Err()
 }
 
 // paused reports whether 429s hold the next request back until after ctx's deadline.
-func (t *Throttle) paused(ctx context.Context) bool {
-	left := t.Left()
+func (t *Throttle) paused(ctx context.Context, background bool) bool {
+	left := t.Left(background)
 	if errors.Is(ctx.Err(), context.Canceled) { // which the caller reports as such
 		return false
 	}
@@ -173,10 +191,11 @@ func (t *Throttle) send(background bool, began time.Time, contended bool) time.D
 	if background {
 		t.backgroundSince = began
 	}
-	if left := t.notBefore.Sub(now); left > 0 {
+	l := t.line(background)
+	if left := max(t.pausedUntil.Sub(now), l.notBefore.Sub(now)); left > 0 {
 		return left
 	}
-	gap := gapOf(min(t.pace.perSecond(now), float64(t.limit.Limit())))
+	gap := gapOf(min(t.users.pace.perSecond(now), float64(t.limit.Limit())))
 	reserved := t.limit.ReserveN(now, 1)
 	left := reserved.DelayFrom(now)
 	overdue := now.Sub(t.backgroundSince) >= min(overdueGaps*gap, overdueTime)
@@ -188,42 +207,45 @@ func (t *Throttle) send(background bool, began time.Time, contended bool) time.D
 		reserved.CancelAt(now)
 		return left
 	}
-	t.recent = 1 + t.recent*math.Exp(-now.Sub(t.lastSent).Seconds())
-	t.lastSent = now
-	t.notBefore = now.Add(gapOf(t.pace.perSecond(now)))
+	l.recent = 1 + l.recent*math.Exp(-now.Sub(l.lastSent).Seconds())
+	l.lastSent = now
+	l.notBefore = now.Add(gapOf(l.pace.perSecond(now)))
 	return 0
 }
 
 // Limited records that a request, sent at sentAt, was rejected with a 429, which asks for a pause.
 // It returns the pause if this 429 started or extended it, else 0. If the request was sent before
 // the last 429 came, only the pause can change, not the pace.
-func (t *Throttle) Limited(sentAt time.Time, pause time.Duration) time.Duration {
+func (t *Throttle) Limited(sentAt time.Time, pause time.Duration, background bool) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	if sentAt.After(t.lastLimited) {
 		t.lastLimited = now
+		before := bits.OnesCount16(uint16(t.history))
 		t.history = t.history<<1 | 1
-		t.lowerPace(now)
-		// While a quota is used up, few requests are enough to find out when it is free again: hence
-		// more than one gap.
-		pause = max(pause, gapOf(t.pace.perSecond(now))*3/2, pauseAfter(t.history))
+		if before > 0 {
+			t.background.lowerPace(now, 1.0/2)
+			if !background {
+				t.users.lowerPace(now, float64(before)/16)
+			}
+		}
+		pause = max(pause, pauseAfter(t.history))
 	}
-	if !now.Add(pause).After(t.notBefore) {
+	if !now.Add(pause).After(t.pausedUntil) {
 		return 0
 	}
-	t.notBefore = now.Add(pause)
+	t.pausedUntil = now.Add(pause)
 	return pause
 }
 
-// lowerPace lowers the pace after a 429, unless it is the only one among the last responses.
-func (t *Throttle) lowerPace(now time.Time) {
-	rejected := bits.OnesCount16(uint16(t.history))
-	if rejected == 1 {
-		return
-	}
-	perSecond := min(t.pace.perSecond(now), t.recent) * (1 - float64(rejected)/16)
-	t.pace = pace{atLimit: max(leastPace, perSecond), lowered: now}
+// lowerPace lowers the pace of a line by a share.
+func (l *line) lowerPace(now time.Time, share float64) {
+	perSecond := min(l.pace.perSecond(now), l.recent) * (1 - share)
+	l.pace = pace{atLimit: max(leastPace, perSecond), lowered: now}
+	// While a quota is used up, few requests are enough to find out when it is free again: hence
+	// more than one gap.
+	l.notBefore = now.Add(gapOf(l.pace.perSecond(now)) * 3 / 2)
 }
 
 // pauseAfter returns the pause, with jitter, after the 429s that came last without another response
@@ -243,8 +265,8 @@ func (t *Throttle) Accepted() {
 }
 
 // Left returns how long 429s hold the next request back. At 0 or less, they do not.
-func (t *Throttle) Left() time.Duration {
+func (t *Throttle) Left(background bool) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return time.Until(t.notBefore)
+	return max(time.Until(t.pausedUntil), time.Until(t.line(background).notBefore))
 }

@@ -29,7 +29,7 @@ func (e edge) spend(ctx context.Context, t *Throttle, inBackground bool) (accept
 			accepted++
 			t.Accepted()
 		} else {
-			t.Limited(sentAt, 0)
+			t.Limited(sentAt, 0, inBackground)
 		}
 	}
 	return accepted
@@ -37,17 +37,23 @@ func (e edge) spend(ctx context.Context, t *Throttle, inBackground bool) (accept
 
 func TestThrottle_SharesLimitFairly(t *testing.T) {
 	t.Parallel()
-	for _, perSecond := range []int{2, 10} {
+	for _, row := range []struct {
+		perSecond    int
+		inBackground bool
+	}{
+		{2, true},
+		{10, false},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 			defer cancel()
-			e := edge{rate.NewLimiter(rate.Limit(perSecond), perSecond)}
+			e := edge{rate.NewLimiter(rate.Limit(row.perSecond), row.perSecond)}
 			accepted := make([]int, 10)
 			var all sync.WaitGroup
 			for i := range accepted {
 				all.Go(func() {
 					time.Sleep(time.Duration(i) * time.Minute / 2) // the first ones have taken everything
-					accepted[i] = e.spend(ctx, NewThrottle(rate.NewLimiter(rate.Inf, 0)), true)
+					accepted[i] = e.spend(ctx, NewThrottle(rate.NewLimiter(rate.Inf, 0)), row.inBackground)
 				})
 			}
 			all.Wait()
@@ -56,7 +62,7 @@ func TestThrottle_SharesLimitFairly(t *testing.T) {
 				sum += n
 			}
 			assert.Less(t, slices.Max(accepted), 3*slices.Min(accepted))
-			assert.Greater(t, sum, perSecond*29*60/2)
+			assert.Greater(t, sum, row.perSecond*29*60/2)
 		})
 	}
 }
@@ -69,7 +75,7 @@ func TestThrottle_LetsRequestsInBackgroundGiveWay(t *testing.T) {
 		perSecond rate.Limit
 		every     float64 // which request is one in the background
 	}{
-		{"for twelve others", 4, 13},
+		{"for fourteen others", 4, 15},
 		{"for a minute at most", 0.1, 7},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -93,32 +99,43 @@ func TestThrottle_LetsRequestsInBackgroundGiveWay(t *testing.T) {
 	}
 }
 
-// The histories are of a Client that has sent eight requests in the last second. 1 is a 429.
-func TestThrottle_A429LowersThePaceByTheShareOf429s(t *testing.T) {
+// The histories are of a Client that has sent eight requests of each kind in the last second. 1 is
+// a 429.
+func TestThrottle_A429LowersThePace(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
-		history  uint32 // before the 429
-		pace     float64
-		expected float64
+		history    uint32 // before the 429
+		pace       float64
+		ofUsers    float64 // after a 429 to a request of the user
+		background float64
 	}{
-		{0b0000_0000_0000_0000, 4, 4},                     // a single 429 proves nothing
-		{0b1000_0000_0000_0000, 4, 4},                     // an older one is forgotten
-		{0b0000_0000_0000_0001, 4, 4 * 14.0 / 16},         // two in a row
-		{0b0100_0000_0000_0000, 4, 4 * 14.0 / 16},         // or fourteen others between them
-		{0b0101_0101_0101_0101, 4, 4 * 7.0 / 16},          // half of the requests
-		{0b0000_0000_0000_0001, 1000, 8 * 14.0 / 16},      // a pace that the Client does not use
-		{0b1111_1111_1111_1111, 4, leastPace},             // all
-		{0b0000_0000_0000_0001, leastPace / 2, leastPace}, // never below the least
+		{0b0000_0000_0000_0000, 4, 4, 4},                             // a single 429 proves nothing
+		{0b1_0000_0000_0000_0000, 4, 4, 4},                           // an older one is forgotten
+		{0b0000_0000_0000_0001, 4, 4 * 15.0 / 16, 2},                 // two in a row
+		{0b1000_0000_0000_0000, 4, 4 * 15.0 / 16, 2},                 // or fifteen others between them
+		{0b0101_0101_0101_0101, 4, 2, 2},                             // half of the requests
+		{0b0000_0000_0000_0001, 1000, 8 * 15.0 / 16, 4},              // a pace that the Client does not use
+		{0b1111_1111_1111_1111, 4, leastPace, 2},                     // all
+		{0b0101_0101_0101_0101, leastPace / 2, leastPace, leastPace}, // never below the least
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			now := time.Now()
-			throttle := NewThrottle(rate.NewLimiter(rate.Inf, 0))
-			throttle.history = row.history
-			throttle.recent = 8
-			throttle.pace = pace{atLimit: row.pace, lowered: now}
-			throttle.Limited(now, 0)
-			assert.InDelta(t, row.expected, throttle.pace.perSecond(now), 1e-9, "%016b", row.history)
-		})
+		for _, inBackground := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				now := time.Now()
+				throttle := NewThrottle(rate.NewLimiter(rate.Inf, 0))
+				throttle.history = row.history
+				for _, l := range []*line{&throttle.users, &throttle.background} {
+					l.recent = 8
+					l.pace = pace{atLimit: row.pace, lowered: now}
+				}
+				throttle.Limited(now, 0, inBackground)
+				users := row.ofUsers
+				if inBackground {
+					users = row.pace
+				}
+				assert.InDelta(t, users, throttle.users.pace.perSecond(now), 1e-9, "%016b", row.history)
+				assert.InDelta(t, row.background, throttle.background.pace.perSecond(now), 1e-9, "%016b", row.history)
+			})
+		}
 	}
 }
 
@@ -131,8 +148,8 @@ func TestThrottle_PausesLongerAfterNothingBut429s(t *testing.T) {
 			require.NoError(t, throttle.Wait(t.Context(), false))
 			sentAt := time.Now()
 			time.Sleep(time.Second)
-			pause := throttle.Limited(sentAt, 0)
-			assert.Zero(t, throttle.Limited(sentAt, time.Nanosecond), "it was sent together with the last one")
+			pause := throttle.Limited(sentAt, 0, false)
+			assert.Zero(t, throttle.Limited(sentAt, time.Nanosecond, false), "it was sent together with the last one")
 			return pause
 		}
 		began := time.Now()
@@ -145,7 +162,7 @@ func TestThrottle_PausesLongerAfterNothingBut429s(t *testing.T) {
 		}
 		throttle.Accepted()
 		assert.LessOrEqual(t, reject(), 10*time.Second)
-		assert.Equal(t, 20*time.Second, throttle.Limited(time.Now(), 20*time.Second), "the service asks for more")
+		assert.Equal(t, 20*time.Second, throttle.Limited(time.Now(), 20*time.Second, false), "the service asks for more")
 	})
 }
 
@@ -166,8 +183,8 @@ func TestThrottle_EndsAWaitThatIsInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := NewThrottle(rate.NewLimiter(rate.Inf, 0))
 		began := time.Now()
-		throttle.Limited(began, 3*time.Second)
-		time.AfterFunc(time.Second, func() { throttle.Limited(began, 30*time.Second) })
+		throttle.Limited(began, 3*time.Second, false)
+		time.AfterFunc(time.Second, func() { throttle.Limited(began, 30*time.Second, false) })
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
@@ -189,7 +206,7 @@ func TestThrottle_EndsAWaitThatIsInVain(t *testing.T) {
 		assert.Zero(t, time.Since(inVain), "at once, although others are before it")
 		hasty, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 		defer cancel()
-		time.AfterFunc(time.Second, func() { throttle.Limited(began, 50*time.Second) })
+		time.AfterFunc(time.Second, func() { throttle.Limited(began, 50*time.Second, false) })
 		assert.ErrorIs(t, throttle.Wait(hasty, false), ErrPaused, "behind the patient one until its deadline")
 		all.Wait()
 	})
@@ -202,7 +219,7 @@ func TestThrottle_ForgetsOld429s(t *testing.T) {
 		for range 2 {
 			require.NoError(t, throttle.Wait(t.Context(), false))
 			time.Sleep(time.Second)
-			throttle.Limited(time.Now(), 0)
+			throttle.Limited(time.Now(), 0, false)
 		}
 		time.Sleep(time.Hour)
 		began := time.Now()
