@@ -3,9 +3,9 @@
 // caller interprets the response.
 //
 // Read [New] first: it assembles the chain that each attempt passes through. Then follow an
-// attempt: limit.go (with throttle.go), exchange.go, credentials.go, transport.go, and at last
-// retry.go, which decides what follows it. They use connection.go (what an error of a connection
-// means) and secret.go (how errors lose secrets).
+// attempt: limit.go (with throttle.go and line.go), exchange.go, credentials.go, transport.go, and
+// at last retry.go, which decides what follows it. They use connection.go (what an error of a
+// connection means) and secret.go (how errors lose secrets).
 package rest
 
 import (

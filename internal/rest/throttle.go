@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/bits"
 	"math/rand/v2"
 	"sync"
@@ -14,11 +13,6 @@ import (
 )
 
 const (
-	// leastPace is in requests a second, so that the pace alone makes no pause of more than ten
-	// seconds.
-	leastPace = 0.15
-	// growth is that of the pace, by the square of the seconds since a 429 lowered it.
-	growth = 0.001
 	// longestPause is the pause after twenty 429s in a row.
 	longestPause = 5 * time.Minute
 	// overdueGaps is how many of the user's requests go before one in the background that waits.
@@ -76,46 +70,12 @@ type Throttle struct {
 	backgroundSince time.Time
 }
 
-// line is where requests of one kind wait, each until those before it are sent.
-type line struct {
-	// token belongs to the first request of the line.
-	token chan struct{}
-	// pace is how many of its requests may be sent a second, because of 429s.
-	pace pace
-	// notBefore is the earliest time of its next request because of the pace.
-	notBefore time.Time
-	// lastSent is when its last request was sent.
-	lastSent time.Time
-	// recent is the number of its requests in about the second before lastSent, weighted by age.
-	recent float64
-}
-
 // line returns the one of the user's requests, or of those in the background.
 func (t *Throttle) line(background bool) *line {
 	if background {
 		return &t.background
 	}
 	return &t.users
-}
-
-// pace is a number of requests a second that grows with time. The zero pace was lowered so long
-// ago that it has grown beyond any bound.
-type pace struct {
-	// atLimit is the pace just after lowered.
-	atLimit float64
-	// lowered is when a 429 last lowered the pace.
-	lowered time.Time
-}
-
-// perSecond returns the pace.
-func (p pace) perSecond(now time.Time) float64 {
-	since := now.Sub(p.lowered).Seconds()
-	return p.atLimit + growth*since*since
-}
-
-// gapOf returns the time between two requests.
-func gapOf(perSecond float64) time.Duration {
-	return time.Duration(float64(time.Second) / perSecond)
 }
 
 // NewThrottle returns a Throttle within a limit.
@@ -207,9 +167,7 @@ func (t *Throttle) send(background bool, began time.Time, contended bool) time.D
 		reserved.CancelAt(now)
 		return left
 	}
-	l.recent = 1 + l.recent*math.Exp(-now.Sub(l.lastSent).Seconds())
-	l.lastSent = now
-	l.notBefore = now.Add(gapOf(l.pace.perSecond(now)))
+	l.sent(now)
 	return 0
 }
 
@@ -237,15 +195,6 @@ func (t *Throttle) Limited(sentAt time.Time, pause time.Duration, background boo
 	}
 	t.pausedUntil = now.Add(pause)
 	return pause
-}
-
-// lowerPace lowers the pace of a line by a share.
-func (l *line) lowerPace(now time.Time, share float64) {
-	perSecond := min(l.pace.perSecond(now), l.recent) * (1 - share)
-	l.pace = pace{atLimit: max(leastPace, perSecond), lowered: now}
-	// While a quota is used up, few requests are enough to find out when it is free again: hence
-	// more than one gap.
-	l.notBefore = now.Add(gapOf(l.pace.perSecond(now)) * 3 / 2)
 }
 
 // pauseAfter returns the pause, with jitter, after the 429s that came last without another response
