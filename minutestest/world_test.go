@@ -139,7 +139,7 @@ func TestLoadWorld_NamesPathOfMistake(t *testing.T) {
 			`world: organisations[0].members[1]: unknown field "nmae"`},
 		"unknown stage": {`{"stages":{"prepair":"1s"}}`, `world: stages: unknown field "prepair"`},
 		"no duration": {`{"stages":{"prepare":"soon"}}`,
-			`world: stages.prepare: "soon" is not a duration such as 20ms or 1m30s`},
+			`world: stages.prepare: "soon" is not a duration such as "20ms", "1m30s" or "168h"`},
 		"negative duration": {`{"stages":{"write":"-1s"},"organisations":[{"id":"o"}]}`,
 			`stages.write: -1s is negative`},
 		"negative preparation": {`{"stages":{"prepare":"-1s"},"organisations":[{"id":"o"}]}`,
@@ -287,12 +287,15 @@ func TestScript_JSONRoundTrip(t *testing.T) {
 	var read minutestest.Script
 	require.NoError(t, json.Unmarshal(written, &read))
 	assert.Equal(t, script, read)
+	const unknownTitel = `unknown field "titel"; known here: meeting_id, external_id, title, outcome, transcript, ` +
+		`markdown, html, stages, hold, duration, listed_after, clock_skew`
 	for text, want := range map[string]string{
 		`[]`:                          "an object expected",
 		`{"title":1}`:                 "title: a string expected",
-		`{"titel":"x"}`:               `unknown field "titel"`,
-		`{"stages":{"prepair":"1s"}}`: `stages: unknown field "prepair"`,
-		`{"duration":"soon"}`:         `duration: "soon" is not a duration such as 20ms or 1m30s`,
+		`{"titel":"x"}`:               unknownTitel,
+		`{"stages":{"prepair":"1s"}}`: `stages: unknown field "prepair"; known here: prepare, transcribe, write`,
+		`{"duration":"soon"}`:         `duration: "soon" is not a duration such as "20ms", "1m30s" or "168h"`,
+		`{"clock_skew":3600}`:         `clock_skew: 3600 is not a duration such as "20ms", "1m30s" or "168h"`,
 	} {
 		assert.EqualError(t, json.Unmarshal([]byte(text), &read), want, text)
 	}

@@ -4,7 +4,7 @@ package strictjson
 
 import (
 	"bytes"
-	"encoding"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	minutes "github.com/meeting-minutes/minutes-go"
 )
 
 // Decode reads exactly one JSON value into a pointer. A field that its type does not have is an
@@ -55,19 +57,32 @@ func located(data []byte, t reflect.Type, err error) error {
 }
 
 // misfitError says where a value does not fit, and why.
-type misfitError struct{ path, problem string }
+type misfitError struct {
+	path    string
+	problem string
+	// unknown is the field that an object does not have, if that is the problem.
+	unknown string
+	// place is where the unknown field belongs, such as "in match"; "": nowhere nearby.
+	place string
+}
 
 func (e *misfitError) Error() string {
+	text := e.problem
+	if e.place != "" {
+		text += fmt.Sprintf("; %q belongs %s", e.unknown, e.place)
+	}
 	path := strings.TrimPrefix(e.path, ".")
 	if path == "" {
-		return e.problem
+		return text
 	}
-	return path + ": " + e.problem
+	return path + ": " + text
 }
 
 // below returns the error as one of the value that contains this one under a field or an index.
 func (e *misfitError) below(step string) *misfitError {
-	return &misfitError{step + e.path, e.problem}
+	outer := *e
+	outer.path = step + e.path
+	return &outer
 }
 
 // expected has what fits a type of each kind that the fake's JSON has.
@@ -82,6 +97,11 @@ var expected = map[reflect.Kind]string{
 	reflect.Float64: "a number",
 }
 
+// expectedBy has what fits the types of which a kind says too little.
+var expectedBy = map[reflect.Type]string{
+	reflect.TypeFor[minutes.UnixTime](): "Unix seconds, such as 1798761600,",
+}
+
 // misfit finds the first place at which a JSON value does not fit a type, or returns nil.
 func misfit(t reflect.Type, value any) *misfitError {
 	for t.Kind() == reflect.Pointer {
@@ -90,10 +110,8 @@ func misfit(t reflect.Type, value any) *misfitError {
 	object, isObject := value.(map[string]any)
 	array, isArray := value.([]any)
 	kind := t.Kind()
-	pointer := reflect.PointerTo(t)
 	switch {
-	case pointer.Implements(reflect.TypeFor[json.Unmarshaler]()),
-		pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
 		return misread(t, value)
 	case isObject && (kind == reflect.Struct || kind == reflect.Map):
 		return misfitField(t, object)
@@ -101,7 +119,7 @@ func misfit(t reflect.Type, value any) *misfitError {
 		return misfitElement(t, array)
 	}
 	if unmarshal(t, value) != nil {
-		return &misfitError{"", expected[kind] + " expected"}
+		return &misfitError{problem: cmp.Or(expectedBy[t], expected[kind]) + " expected"}
 	}
 	return nil
 }
@@ -112,11 +130,8 @@ func misread(t reflect.Type, value any) *misfitError {
 	if inner, ok := errors.AsType[*misfitError](err); ok {
 		return inner
 	}
-	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return &misfitError{"", "a string expected"}
-	}
 	if err != nil {
-		return &misfitError{"", err.Error()}
+		return &misfitError{problem: err.Error()}
 	}
 	return nil
 }
@@ -133,14 +148,66 @@ func misfitField(t reflect.Type, object map[string]any) *misfitError {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		inner := typeOf(t, name)
 		if inner == nil {
-			return &misfitError{"", fmt.Sprintf("unknown field %q", name)}
+			return unknownField(t, name)
 		}
 		wrong := misfit(inner, object[name])
-		if wrong != nil {
-			return wrong.below("." + name)
+		if wrong == nil {
+			continue
 		}
+		wrong = wrong.below("." + name)
+		if wrong.unknown != "" && wrong.place == "" {
+			wrong.place = place(t, name, wrong.unknown)
+		}
+		return wrong
 	}
 	return nil
+}
+
+// unknownField returns the error of an object with a field that its type does not have.
+func unknownField(t reflect.Type, name string) *misfitError {
+	var known []string
+	for _, field := range fieldsOf(t) {
+		known = append(known, field.name)
+	}
+	return &misfitError{
+		problem: fmt.Sprintf("unknown field %q; known here: %s", name, cmp.Or(strings.Join(known, ", "), "none")),
+		unknown: name,
+		place:   place(t, "", name),
+	}
+}
+
+// place says where a field belongs that t, or the object under one of its fields, does not have: in
+// t itself, or in another object below t. "" means nowhere.
+func place(t reflect.Type, object, name string) string {
+	if typeOf(t, name) != nil {
+		return "beside " + object
+	}
+	path := pathTo(t, name)
+	if path != "" {
+		return "in " + path
+	}
+	return ""
+}
+
+// pathTo returns the path of the first object in a value of type t that has a field, or "".
+func pathTo(t reflect.Type, name string) string {
+	for _, field := range fieldsOf(t) {
+		inner := field.of
+		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
+			inner = inner.Elem()
+		}
+		if inner.Kind() != reflect.Struct {
+			continue
+		}
+		if typeOf(inner, name) != nil {
+			return field.name
+		}
+		deeper := pathTo(inner, name)
+		if deeper != "" {
+			return field.name + "." + deeper
+		}
+	}
+	return ""
 }
 
 func misfitElement(t reflect.Type, array []any) *misfitError {
@@ -153,16 +220,32 @@ func misfitElement(t reflect.Type, array []any) *misfitError {
 	return nil
 }
 
+// field is a field of an object, by its name in JSON.
+type field struct {
+	name string
+	of   reflect.Type
+}
+
+// fieldsOf returns the fields of a struct that JSON has, in order.
+func fieldsOf(t reflect.Type) (list []field) {
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			list = append(list, field{name, f.Type})
+		}
+	}
+	return list
+}
+
 // typeOf returns the type of a field of a struct, or of an element of a map, or nil. Like package json, it
 // disregards case.
 func typeOf(t reflect.Type, name string) reflect.Type {
 	if t.Kind() == reflect.Map {
 		return t.Elem()
 	}
-	for _, field := range reflect.VisibleFields(t) {
-		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if tag != "-" && strings.EqualFold(tag, name) {
-			return field.Type
+	for _, field := range fieldsOf(t) {
+		if strings.EqualFold(field.name, name) {
+			return field.of
 		}
 	}
 	return nil
@@ -174,11 +257,16 @@ type Duration time.Duration
 // MarshalText returns the duration as [time.Duration.String] does.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText reads what [time.ParseDuration] does.
-func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
-	if err != nil {
-		return fmt.Errorf("%q is not a duration such as 20ms or 1m30s", text)
+// UnmarshalJSON reads what [time.ParseDuration] does.
+func (d *Duration) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" { // as package json has it
+		return nil
+	}
+	var text string
+	err := json.Unmarshal(data, &text)
+	v, invalid := time.ParseDuration(text)
+	if err != nil || invalid != nil {
+		return fmt.Errorf(`%s is not a duration such as "20ms", "1m30s" or "168h"`, data)
 	}
 	*d = Duration(v)
 	return nil

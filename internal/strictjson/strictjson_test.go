@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/strictjson"
 )
 
@@ -22,11 +23,23 @@ type form struct {
 	After  *strictjson.Duration `json:"after"`
 	Strict strict               `json:"strict"`
 	Any    any                  `json:"any"`
+	At     minutes.UnixTime     `json:"at"`
+	Wait   strictjson.Duration  `json:"wait"`
+	Deep   *deep                `json:"deep"`
 	Hidden int                  `json:"-"`
 }
 
+// fields are those of a form, as an error lists them.
+const fields = "name, text, count, on, list, header, after, strict, any, at, wait, deep"
+
 type embedded struct {
 	Name string `json:"name"`
+}
+
+type deep struct {
+	X []struct {
+		Low int `json:"low"`
+	} `json:"x"`
 }
 
 // strict reads itself, as a script does.
@@ -37,7 +50,7 @@ func (s *strict) UnmarshalJSON(data []byte) error { return strictjson.Decode(dat
 func TestDecode_ReadsEveryField(t *testing.T) {
 	t.Parallel()
 	const text = "\ufeff" + `{"name":"n","text":"t","count":1,"on":true,"list":[{"name":"a"},{"NAME":"b"}],
-		"header":{"A":"b"},"after":"1m30s","strict":{"name":"s"},"any":[{"x":1}]} `
+		"header":{"A":"b"},"after":"1m30s","strict":{"name":"s"},"any":[{"x":1}],"at":null,"wait":null,"deep":null} `
 	var got form
 	require.NoError(t, strictjson.Decode([]byte(text), &got))
 	assert.Equal(t, form{
@@ -58,22 +71,28 @@ func TestDecode_NamesPath(t *testing.T) {
 		"{\n\"text\":x}":                  `line 2: invalid character 'x' looking for beginning of value`,
 		`{} {}`:                           `there is more after the JSON value`,
 		`[]`:                              `an object expected`,
-		`{"nmae":1}`:                      `unknown field "nmae"`,
-		`{"Hidden":1}`:                    `unknown field "Hidden"`,
-		`{"-":1}`:                         `unknown field "-"`,
+		`{"nmae":1}`:                      `unknown field "nmae"; known here: ` + fields,
+		`{"Hidden":1}`:                    `unknown field "Hidden"; known here: ` + fields,
+		`{"-":1}`:                         `unknown field "-"; known here: ` + fields,
+		`{"":1}`:                          `unknown field ""; known here: ` + fields,
+		`{"low":1}`:                       `unknown field "low"; known here: ` + fields + `; "low" belongs in deep.x`,
+		`{"deep":{"low":1}}`:              `deep: unknown field "low"; known here: x; "low" belongs in x`,
+		`{"deep":{"x":[{"on":1}]}}`:       `deep.x[0]: unknown field "on"; known here: low; "on" belongs beside deep`,
+		`{"list":[{"x":[]}]}`:             `list[0]: unknown field "x"; known here: name; "x" belongs in deep`,
 		`{"text":1}`:                      `text: a string expected`,
 		`{"name":{}}`:                     `name: a string expected`,
 		`{"count":1.5}`:                   `count: a whole number expected`,
 		`{"on":"yes"}`:                    `on: true or false expected`,
 		`{"list":{"name":"a"}}`:           `list: an array expected`,
-		`{"list":[{},{"nmae":"a"}]}`:      `list[1]: unknown field "nmae"`,
+		`{"list":[{},{"nmae":"a"}]}`:      `list[1]: unknown field "nmae"; known here: name`,
 		`{"list":[{},{"name":["a"]}]}`:    `list[1].name: a string expected`,
 		`{"text":"nmae","list":[[]]}`:     `list[0]: an object expected`,
 		`{"header":[]}`:                   `header: an object expected`,
 		`{"header":{"A":1}}`:              `header.A: a string expected`,
-		`{"after":"soon"}`:                `after: "soon" is not a duration such as 20ms or 1m30s`,
-		`{"after":5}`:                     `after: a string expected`,
-		`{"strict":{"nmae":"a"}}`:         `strict: unknown field "nmae"`,
+		`{"after":"soon"}`:                `after: "soon" is not a duration such as "20ms", "1m30s" or "168h"`,
+		`{"after":5}`:                     `after: 5 is not a duration such as "20ms", "1m30s" or "168h"`,
+		`{"at":"2026-12-01"}`:             `at: Unix seconds, such as 1798761600, expected`,
+		`{"strict":{"nmae":"a"}}`:         `strict: unknown field "nmae"; known here: name`,
 		`{"strict":{"name":1}}`:           `strict.name: a string expected`,
 		`{"any":{"x":1},"list":[null,1]}`: `list[1]: an object expected`,
 	} {
