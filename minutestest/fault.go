@@ -61,8 +61,8 @@ type faultForm struct {
 	// MeetingStatus is what show_status shows.
 	MeetingStatus minutes.Status `json:"meeting_status,omitempty"`
 	// Bytes is how much is transferred before the connection ends.
-	Bytes          int64 `json:"bytes,omitempty"`
-	BytesPerSecond int64 `json:"bytes_per_second,omitempty"`
+	Bytes          *int64 `json:"bytes,omitempty"`
+	BytesPerSecond int64  `json:"bytes_per_second,omitempty"`
 	// Over is how long a body takes.
 	Over strictjson.Duration `json:"over,omitempty"`
 	// Delay is the wait before the fault takes place.
@@ -88,7 +88,7 @@ func LoseResponse() Fault { return Reset().AfterEffect() }
 
 // ResetUpload resets the connection once n bytes of a recording have arrived, or at the end of a
 // shorter one. The upload has no effect.
-func ResetUpload(n int64) Fault { return Fault{form: faultForm{Kind: kindResetUpload, Bytes: n}} }
+func ResetUpload(n int64) Fault { return Fault{form: faultForm{Kind: kindResetUpload, Bytes: &n}} }
 
 // RateLimit responds with 429 as the service's edge does: in plain text, without an error envelope.
 // retryAfter is the Retry-After header, in seconds or as a date, and "" omits it.
@@ -172,7 +172,7 @@ func BadGateway() Fault {
 // always cuts at least one byte of what Content-Length announces, so reading it ends with
 // io.ErrUnexpectedEOF. A response without a body is lost.
 func Truncate(n int64) Fault {
-	return Fault{form: faultForm{Kind: kindTruncate, Bytes: n, AfterEffect: true}}
+	return Fault{form: faultForm{Kind: kindTruncate, Bytes: &n, AfterEffect: true}}
 }
 
 // Drip handles the request and sends the header at once, but the body in ten pieces spread over d.

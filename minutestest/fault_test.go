@@ -491,6 +491,33 @@ func TestInject_UnusedFailsTheTest(t *testing.T) {
 	}
 }
 
+// Every response with a meeting shows the other status, and no other response does.
+func TestShowStatus_ChangesTheStatusOfMeetings(t *testing.T) {
+	t.Parallel()
+	s := minutestest.NewServer(t)
+	c := callerOf(s)
+	id := s.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly", Status: minutes.StatusCreated})[0]
+	one := "/v1/meetings/" + id
+	for op, send := range map[minutes.Operation]func() response{
+		minutes.OpMeetingsList: func() response { return c.send("GET", "/v1/meetings", "") },
+		minutes.OpMeetingsCreate: func() response {
+			return c.send("POST", "/v1/meetings", `{"title":"Daily","date":"2026-11-21"}`)
+		},
+		minutes.OpMeetingsGet:    func() response { return c.send("GET", one, "") },
+		minutes.OpMeetingsUpdate: func() response { return c.send("PATCH", one, `{"title":"Weekly"}`) },
+		minutes.OpMeetingsSetParticipants: func() response {
+			return c.send("PUT", one+"/participants", `{"participant_ids":["emp_ada"]}`)
+		},
+	} {
+		s.Inject(minutestest.Match{Operation: op}, minutestest.ShowStatus("archiving"))
+		a := send()
+		assert.Contains(t, a.text, `"status":"archiving"`, op)
+		assert.NotContains(t, a.text, `"status":"created"`, op)
+	}
+	s.Inject(minutestest.Match{}, minutestest.ShowStatus("archiving"))
+	assert.NotContains(t, c.send("GET", "/v1/employees", "").text, "archiving")
+}
+
 func TestFault_JSONRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, f := range []minutestest.Fault{
@@ -512,13 +539,17 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"kind":"explode"}`:                                `"explode"`,
 		`{}`:                                                `kind ""`,
-		`{"kind":"reset","byte":1}`:                         `unknown field "byte"`,
+		`{"kind":"reset","byte":1}`:                         `unknown field "byte"; known here: kind, status, `,
 		`{"kind":"delay","delay":"2"}`:                      "\"2\" is not a duration",
 		`{"kind":"delay","delay":"-2s"}`:                    "negative",
 		`{"kind":"delay"}`:                                  "delay: a duration over 0 expected",
+		`{"kind":"drip","over":"-2s"}`:                      "drip: over: -2s is negative",
+		`{"kind":"truncate"}`:                               "truncate: bytes: missing",
+		`{"kind":"reset_upload"}`:                           "reset_upload: bytes: missing",
+		`{"kind":"reset","bytes":0}`:                        "bytes: it belongs to reset_upload, truncate",
 		`{"kind":"truncate","bytes":-1}`:                    "bytes: -1 is negative",
 		`{"kind":"reset_upload","bytes":-1}`:                "bytes: -1 is negative",
-		`{"kind":"refuse","code":"NOPE"}`:                   `no code "NOPE"`,
+		`{"kind":"refuse","code":"NOPE"}`:                   `no code "NOPE"; there are API_ACCESS_DISABLED, `,
 		`{"kind":"respond","status":99}`:                    "respond: status: 99 is not from",
 		`{"kind":"refuse_upload","status":503}`:             "refuse_upload: code: missing",
 		`{"kind":"reset_upload","after_effect":true}`:       "never comes after the effect",

@@ -99,11 +99,14 @@ var kinds = map[faultKind]kind{
 		effect: always, fields: []string{"meeting_status"},
 		check: checkShownStatus, change: showStatus,
 	},
-	kindTruncate: {effect: always, fields: []string{"bytes"}, change: truncate},
+	kindTruncate: {effect: always, fields: []string{"bytes"}, check: checkBytes, change: truncate},
 	kindDrip:     {effect: always, fields: []string{"over"}, check: checkDrip, change: drip},
 
-	kindReset:       {replace: cut},
-	kindResetUpload: {only: toStorage, effect: never, fields: []string{"bytes"}, replace: cutUpload},
+	kindReset: {replace: cut},
+	kindResetUpload: {
+		only: toStorage, effect: never, fields: []string{"bytes"},
+		check: checkBytes, replace: cutUpload,
+	},
 
 	kindRateLimit: {responds: true, replace: rateLimit},
 	kindRefuse: {
@@ -151,8 +154,6 @@ func (f Fault) check() error {
 		return wrong("delay", "%s is negative", time.Duration(form.Delay))
 	case form.Over < 0:
 		return wrong("over", "%s is negative", time.Duration(form.Over))
-	case form.Bytes < 0:
-		return wrong("bytes", "%d is negative", form.Bytes)
 	case form.AfterEffect && kind.effect == never:
 		return wrong("after_effect", "it never comes after the effect")
 	}
@@ -195,7 +196,7 @@ func (form faultForm) given() (fields []string) {
 		{"content_type", form.ContentType != ""},
 		{"body", form.Body != ""},
 		{"meeting_status", form.MeetingStatus != ""},
-		{"bytes", form.Bytes != 0},
+		{"bytes", form.Bytes != nil},
 		{"bytes_per_second", form.BytesPerSecond != 0},
 		{"over", form.Over != 0},
 	} {
@@ -271,10 +272,21 @@ var statusField = regexp.MustCompile(`"status":"[a-z_]*"`)
 func showStatus(x *exchange, f Fault) {
 	shown := f.form.MeetingStatus
 	x.response.MeetingStatus = shown
-	if x.response.Status < http.StatusBadRequest {
+	// The status in a list of members, say, is not that of a meeting.
+	if x.response.Status < http.StatusBadRequest && slices.Contains(showStatuses, x.Operation) {
 		field := strconv.AppendQuote([]byte(`"status":`), string(shown))
 		x.response.Body = statusField.ReplaceAllLiteral(x.response.Body, field)
 	}
+}
+
+func checkBytes(f Fault) error {
+	switch {
+	case f.form.Bytes == nil:
+		return errors.New("bytes: missing")
+	case *f.form.Bytes < 0:
+		return fmt.Errorf("bytes: %d is negative", *f.form.Bytes)
+	}
+	return nil
 }
 
 func truncate(x *exchange, f Fault) {
@@ -282,7 +294,7 @@ func truncate(x *exchange, f Fault) {
 		x.cut() // there is no body to shorten
 		return
 	}
-	x.truncateAt = new(f.form.Bytes)
+	x.truncateAt = f.form.Bytes
 }
 
 func checkDrip(f Fault) error {
@@ -297,7 +309,7 @@ func drip(x *exchange, f Fault) { x.over = time.Duration(f.form.Over) }
 func cut(x *exchange, _ Fault) { x.cut() }
 
 func cutUpload(x *exchange, f Fault) {
-	x.response.Bytes, _ = io.CopyN(io.Discard, x.r.Body, f.form.Bytes)
+	x.response.Bytes, _ = io.CopyN(io.Discard, x.r.Body, *f.form.Bytes)
 	x.cut()
 }
 
@@ -312,8 +324,8 @@ func checkAPICode(f Fault) error {
 	case code == minutes.ErrRateLimited:
 		return fmt.Errorf("code: the API's 429 has no code, so there is no %q; use %s", string(code), kindRateLimit)
 	case engine.StatusOf(code) == 0:
-		return fmt.Errorf("code: the API has no code %q; for any other response there is the kind %q",
-			string(code), kindRespond)
+		return fmt.Errorf("code: the API has no code %q; there are %s; for any other response there is the kind %q",
+			string(code), engine.Codes(), kindRespond)
 	}
 	return nil
 }

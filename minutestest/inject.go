@@ -103,16 +103,25 @@ func (m Match) suits(f Fault) error {
 	kind := f.kind()
 	anywhere := m.Operation == ""
 	upload := m.Operation == minutes.OpUpload
-	ofMeetings := strings.HasPrefix(string(m.Operation), "meetings.")
 	switch {
 	case kind.only == toStorage && !upload && (!anywhere || kind.responds):
 		return fmt.Errorf("it is a fault of storage; match %s", minutes.OpUpload)
 	case kind.only == toAPI && upload:
 		return fmt.Errorf("it is not an error of storage; use %s", kindRefuseUpload)
-	case f.form.Kind == kindShowStatus && !anywhere && !ofMeetings:
-		return fmt.Errorf("it changes responses with meetings, but %s has none", m.Operation)
+	case f.form.Kind == kindShowStatus && !anywhere && !slices.Contains(showStatuses, m.Operation):
+		return fmt.Errorf("it changes the status of meetings in a response, but %s shows none; match one of %v",
+			m.Operation, showStatuses)
 	}
 	return nil
+}
+
+// showStatuses are the operations whose responses have meetings with their status.
+var showStatuses = []minutes.Operation{
+	minutes.OpMeetingsList,
+	minutes.OpMeetingsCreate,
+	minutes.OpMeetingsGet,
+	minutes.OpMeetingsUpdate,
+	minutes.OpMeetingsSetParticipants,
 }
 
 func isOperation(op minutes.Operation) bool {
@@ -288,7 +297,14 @@ func (i *Injection) selects(x *exchange) bool {
 // next is the fault that the next request gets.
 func (i *Injection) next() Fault { return i.faults[i.applied%len(i.faults)] }
 
-// unused says what i has still to do, or "".
+// Unused returns the text of [Server.UnusedFaults] about i, or "" if i fails no test.
+func (i *Injection) Unused() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.unused()
+}
+
+// unused is Unused for those who hold mu.
 func (i *Injection) unused() string {
 	if i.optional || !i.left() || i.times == Always && i.applied > 0 {
 		return ""

@@ -57,7 +57,7 @@ func TestMistakes_FailTheTest(t *testing.T) {
 		"zero fault": {inject(everything, minutestest.Fault{}),
 			`Inject: Kind: there is no kind ""; there are delay, drip, `},
 		"unknown code": {inject(everything, minutestest.Refuse("NO_SUCH")),
-			`Inject: Refuse: Code: the API has no code "NO_SUCH"; for any other response there is the kind "respond"`},
+			`Inject: Refuse: Code: the API has no code "NO_SUCH"; there are API_ACCESS_DISABLED, `},
 		"code of a limit": {inject(everything, minutestest.Refuse(minutes.ErrRateLimited)),
 			`Refuse: Code: the API's 429 has no code, so there is no "RATE_LIMITED"; use RateLimit`},
 		"Retry-After": {inject(everything, minutestest.RateLimit("2s")),
@@ -85,7 +85,12 @@ func TestMistakes_FailTheTest(t *testing.T) {
 			"Refuse: it is not an error of storage; use RefuseUpload"},
 		"status of a usage": {
 			inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.ShowStatus("x")),
-			"ShowStatus: it changes responses with meetings, but minutes.OpUsageGet has none",
+			"ShowStatus: it changes the status of meetings in a response, but minutes.OpUsageGet shows none; " +
+				"match one of [minutes.OpMeetingsList ",
+		},
+		"status of minutes": {
+			inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes}, minutestest.ShowStatus("x")),
+			"but minutes.OpMeetingsMinutes shows none",
 		},
 		"mixed faults": {inject(everything, minutestest.NoSuchHost(), minutestest.Reset()),
 			"do not go together with other kinds"},
@@ -105,6 +110,8 @@ func TestMistakes_FailTheTest(t *testing.T) {
 		"several targets": {script(minutestest.Script{Title: "a", MeetingID: "b"}), "Script: MeetingID: "},
 		"meeting": {func(s *minutestest.Server) { s.Advance("mtg_x", "") },
 			`Advance: there is no meeting "mtg_x"`},
+		"status to come to": {func(s *minutestest.Server) { s.Advance("mtg_x", "created") },
+			`Advance: Until: a meeting cannot come to "created", only to one of ["audio_uploaded" `},
 		"deleted meeting": {func(s *minutestest.Server) { s.Delete("mtg_x") }, `Delete: there is no meeting "mtg_x"`},
 		"released meeting": {func(s *minutestest.Server) { s.Release("mtg_x") },
 			`Release: there is no meeting "mtg_x"`},

@@ -283,7 +283,7 @@ func (s *Service) Release(id string) (held bool, err error) {
 // has left until behind, or, with until "", is in a final status.
 func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, error) {
 	if until != "" && !slices.Contains(statuses[1:], until) {
-		return "", fmt.Errorf("until: a meeting cannot come to %q", until)
+		return "", fmt.Errorf("until: a meeting cannot come to %q, only to one of %q", until, statuses[1:])
 	}
 	o, m, err := s.find(id)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"slices"
+	"strings"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
@@ -118,28 +120,52 @@ func ErrorXML(code, message, requestID string) []byte {
 	return fmt.Appendf(nil, xml.Header+form, html.EscapeString(code), html.EscapeString(message), requestID)
 }
 
-// StatusOf returns the status of a code (section 7), or 0 if the API has no such code.
-func StatusOf(code minutes.ErrorCode) int {
-	switch code {
-	case minutes.ErrBadRequest, minutes.ErrInvalidRequest, minutes.ErrInvalidLimit, minutes.ErrInvalidCursor,
-		minutes.ErrInvalidDate, minutes.ErrInvalidDateRange, minutes.ErrInvalidTime, minutes.ErrInvalidEmail,
-		minutes.ErrInvalidExternalID, minutes.ErrInvalidSharedWith:
-		return http.StatusBadRequest
-	case minutes.ErrUnauthenticated:
-		return http.StatusUnauthorized
-	case minutes.ErrIPNotAllowed, minutes.ErrOrganisationSuspended, minutes.ErrOrganisationExpired,
-		minutes.ErrAPIAccessDisabled, minutes.ErrPersonalAPIKeysDisabled, minutes.ErrInsufficientScope,
-		minutes.ErrForbidden:
-		return http.StatusForbidden
-	case minutes.ErrNotFound:
-		return http.StatusNotFound
-	case minutes.ErrEmailTaken, minutes.ErrMemberLimitExceeded, minutes.ErrExternalIDTaken,
-		minutes.ErrMinutesNotReady, minutes.ErrTranscriptNotReady, minutes.ErrParticipantsLocked:
-		return http.StatusConflict
-	case minutes.ErrInternal:
-		return http.StatusInternalServerError
+// statusByCode has the status of each error code (section 7).
+var statusByCode = map[minutes.ErrorCode]int{
+	minutes.ErrBadRequest:        http.StatusBadRequest,
+	minutes.ErrInvalidRequest:    http.StatusBadRequest,
+	minutes.ErrInvalidLimit:      http.StatusBadRequest,
+	minutes.ErrInvalidCursor:     http.StatusBadRequest,
+	minutes.ErrInvalidDate:       http.StatusBadRequest,
+	minutes.ErrInvalidDateRange:  http.StatusBadRequest,
+	minutes.ErrInvalidTime:       http.StatusBadRequest,
+	minutes.ErrInvalidEmail:      http.StatusBadRequest,
+	minutes.ErrInvalidExternalID: http.StatusBadRequest,
+	minutes.ErrInvalidSharedWith: http.StatusBadRequest,
+
+	minutes.ErrUnauthenticated: http.StatusUnauthorized,
+
+	minutes.ErrIPNotAllowed:            http.StatusForbidden,
+	minutes.ErrOrganisationSuspended:   http.StatusForbidden,
+	minutes.ErrOrganisationExpired:     http.StatusForbidden,
+	minutes.ErrAPIAccessDisabled:       http.StatusForbidden,
+	minutes.ErrPersonalAPIKeysDisabled: http.StatusForbidden,
+	minutes.ErrInsufficientScope:       http.StatusForbidden,
+	minutes.ErrForbidden:               http.StatusForbidden,
+
+	minutes.ErrNotFound: http.StatusNotFound,
+
+	minutes.ErrEmailTaken:          http.StatusConflict,
+	minutes.ErrMemberLimitExceeded: http.StatusConflict,
+	minutes.ErrExternalIDTaken:     http.StatusConflict,
+	minutes.ErrMinutesNotReady:     http.StatusConflict,
+	minutes.ErrTranscriptNotReady:  http.StatusConflict,
+	minutes.ErrParticipantsLocked:  http.StatusConflict,
+
+	minutes.ErrInternal: http.StatusInternalServerError,
+}
+
+// StatusOf returns the status of a code, or 0 if the API has no such code.
+func StatusOf(code minutes.ErrorCode) int { return statusByCode[code] }
+
+// Codes lists the codes of the API, for people.
+func Codes() string {
+	var list []string
+	for code := range statusByCode {
+		list = append(list, string(code))
 	}
-	return 0
+	slices.Sort(list)
+	return strings.Join(list, ", ")
 }
 
 // newError returns an error with the status of its code.
