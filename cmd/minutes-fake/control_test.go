@@ -80,7 +80,18 @@ func TestControl_RejectsInvalidRequests(t *testing.T) {
 		{`POST /faults {"match":{"operation":"meetings.get"},"faults":[{"kind":"slow_upload","bytes_per_second":1}]}`,
 			"match storage.put"},
 		{`POST /faults {"match":{"operation":"usage.get"},"faults":[{"kind":"show_status","meeting_status":"x"}]}`,
-			"usage.get has none"},
+			"usage.get shows none; match one of [meetings.list "},
+		{`POST /faults {"kind":"reset"}`, `unknown field "kind"; known here: match, faults, optional, from, to`},
+		{`POST /faults {"faults":[{"kind":"reset"}],"times":3}`, `"times" belongs in match`},
+		{`POST /faults {"match":{"from":"0s"},"faults":[{"kind":"reset"}]}`, `match: unknown field "from"; `},
+		{`POST /faults {"match":{"from":"0s"},"faults":[{"kind":"reset"}]}`, `"from" belongs beside match`},
+		{`POST /faults {"faults":[{"kind":"reset"}],"to":"0s"}`, "to: a later time than from expected"},
+		{`PATCH /world {"credits":0}`, `"credits" belongs in organisations`},
+		{`PATCH /world {"organisations":[{"id":"org_acme","keys":[{"secret":"key_cii","revoked":true}]}]}`,
+			`give either a member_id or an integration_id; this request would add ["key_cii"], which did not exist`},
+		{`POST /reset {"credits":0}`, `unknown field "credits"; known here: none`},
+		{`DELETE /scripts {"title":"x"}`, `unknown field "title"`},
+		{`DELETE /faults {"id":"flt_1"}`, `unknown field "id"`},
 		{`POST /faults {"faults":[{"kind":"reset"}],"from":"-2s","to":"1s"}`, "from: "},
 		{`POST /faults {"match":{"operation":"x"},"faults":[{"kind":"reset"}]}`, "operation: "},
 		{`POST /meetings {"title":"x","creator_id":"emp_x"}`, `creator_id: `},
@@ -253,6 +264,26 @@ func TestMeetings_AreListedWithAndWithoutFilters(t *testing.T) {
 		"?title=Standup&external_id=w": 0,
 	} {
 		assert.Len(t, p.control("GET /meetings" + query)["meetings"], want, query)
+	}
+}
+
+// A fault with a window applies to every request in it, also if the window begins now or has no end.
+func TestFaults_ApplyToAllRequestsInTheirWindow(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	for window, want := range map[string]int{
+		`"optional":true`: 1, `"from":"0s"`: 3, `"from":"1ns"`: 3, `"to":"1h"`: 3, `"from":"0s","to":"1h"`: 3,
+		`"from":"1h","optional":true`: 0,
+	} {
+		added := p.control(`POST /faults {"faults":[{"kind":"rate_limit"}],` + window + `}`)
+		for range 3 {
+			p.api("GET /v1/usage")
+		}
+		shown := p.control("GET /faults")["faults"].([]any)[0].(map[string]any)
+		assert.InDelta(t, want, shown["applied"], 0, window)
+		assert.Equal(t, added["from"], shown["from"], window)
+		assert.Equal(t, strings.Contains(window, "from"), shown["from"] != nil, window)
+		p.control("DELETE /faults")
 	}
 }
 

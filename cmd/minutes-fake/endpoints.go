@@ -71,18 +71,19 @@ func (r request) addFault(spec faultSpec) (any, error) {
 	if len(t.Faults) == 0 {
 		return nil, errors.New("faults: at least one expected")
 	}
-	to := cmp.Or(t.To, math.MaxInt64) // without it, for ever
+	from := *cmp.Or(t.From, new(strictjson.Duration(0)))
+	to := *cmp.Or(t.To, new(strictjson.Duration(math.MaxInt64)))
 	switch {
-	case t.From < 0:
+	case from < 0:
 		return nil, errors.New("from: a duration from 0 on expected")
-	case to <= t.From:
+	case to <= from:
 		return nil, errors.New("to: a later time than from expected")
 	}
 	t.injection = r.fake.Inject(t.Match, t.Faults...)
 	r.fake.added++
 	t.ID = fmt.Sprintf("flt_%d", r.fake.added)
-	if t.From > 0 || t.To > 0 {
-		t.injection.During(time.Duration(t.From), time.Duration(to))
+	if t.From != nil || t.To != nil {
+		t.injection.During(time.Duration(from), time.Duration(to))
 	}
 	if t.Optional {
 		t.injection.Optional()

@@ -42,9 +42,9 @@ type faultSpec struct {
 	Match    minutestest.Match   `json:"match,omitzero"`
 	Faults   []minutestest.Fault `json:"faults"`
 	Optional bool                `json:"optional,omitempty"`
-	// From and To are the window of time, counted from now.
-	From strictjson.Duration `json:"from,omitempty"`
-	To   strictjson.Duration `json:"to,omitempty"`
+	// From and To are the window of time, counted from now; nil: from now on, and for ever.
+	From *strictjson.Duration `json:"from,omitempty"`
+	To   *strictjson.Duration `json:"to,omitempty"`
 }
 
 // newFake returns a fake with a world.
@@ -63,8 +63,10 @@ func (p *process) newFake(w minutestest.World) (*fake, error) {
 
 // useless returns faults and scripts that were of no use.
 func (f *fake) useless() (faults, scripts []string) {
-	for _, text := range f.UnusedFaults() {
-		faults = append(faults, text+`: correct its match, or set "optional": true`)
+	for _, t := range f.faults {
+		if text := t.injection.Unused(); text != "" {
+			faults = append(faults, fmt.Sprintf(`%s: %s: correct its match, or set "optional": true`, t.ID, text))
+		}
 	}
 	for _, s := range f.UnmatchedScripts() {
 		target, _ := json.Marshal(s.Target())

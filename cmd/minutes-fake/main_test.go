@@ -222,7 +222,12 @@ func TestStrict_FailsForViolationsUnusedFaultsAndUnmatchedScripts(t *testing.T) 
 		"shorter poll interval": {"-strict -min-poll-interval 1ns", func(p *program) { p.polledTwice() }, exitDone, ""},
 		"unused fault": {"-strict", func(p *program) { p.control(`POST /faults {"faults":[{"kind":"reset"}]}`) },
 			exitStrict,
-			`correct its match, or set "optional": true`},
+			`flt_1: the fault "reset", injected into requests {}, was applied 0 times instead of 1, and 0 requests ` +
+				`matched: correct its match, or set "optional": true`},
+		"second of two faults": {"-strict", func(p *program) {
+			p.control(`POST /faults {"match":{"operation":"usage.get"},"faults":[{"kind":"reset"}],"optional":true}`)
+			p.control(`POST /faults {"match":{"operation":"usage.get"},"faults":[{"kind":"reset"}]}`)
+		}, exitStrict, "minutes-fake: flt_2: "},
 		"fault used once of three times": {"-strict", func(p *program) {
 			p.control(`POST /faults {"match":{"times":3},"faults":[{"kind":"delay","delay":"1ms"}]}`)
 			p.api("GET /v1/usage")

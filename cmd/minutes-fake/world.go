@@ -27,19 +27,54 @@ func (r request) patchWorld(patch object) (any, error) {
 	if err := r.knowsOrganisations(patch); err != nil {
 		return nil, err
 	}
-	r.fake.UpdateWorld(func(w *minutestest.World) error {
-		var before object
-		text, _ := json.Marshal(w)
-		_ = json.Unmarshal(text, &before)
-		text, _ = json.Marshal(merge(before, patch))
-		var after minutestest.World
-		err := strictjson.Decode(text, &after)
-		if err == nil {
-			*w = after
-		}
-		return err
+	var added []string
+	err := mistake.Catch(func() {
+		r.fake.UpdateWorld(func(w *minutestest.World) error {
+			var before object
+			text, _ := json.Marshal(w)
+			_ = json.Unmarshal(text, &before)
+			added = additions(before, patch)
+			text, _ = json.Marshal(merge(before, patch))
+			var after minutestest.World
+			err := strictjson.Decode(text, &after)
+			if err == nil {
+				*w = after
+			}
+			return err
+		})
 	})
+	switch {
+	case err != nil && len(added) > 0: // because the mistake may be in their names
+		return nil, fmt.Errorf("%w; this request would add %q, which did not exist", err, added)
+	case err != nil:
+		return nil, err
+	}
 	return r.fake.World(), nil
+}
+
+// additions returns the names of the elements that a patch adds to lists, because these have none of
+// that name.
+func additions(old, patch any) (names []string) {
+	switch patch := patch.(type) {
+	case object:
+		old, _ := old.(object)
+		for _, field := range slices.Sorted(maps.Keys(old)) {
+			names = append(names, additions(old[field], patch[field])...)
+		}
+	case []any:
+		old, _ := old.([]any)
+		for _, e := range patch {
+			at := indexOf(old, e)
+			switch {
+			case nameOf(e) == "":
+			case at < 0:
+				names = append(names, nameOf(e))
+			default:
+				names = append(names, additions(old[at], e)...)
+			}
+		}
+	}
+	return names
 }
 
 // knowsOrganisations rejects a patch of an organisation that does not exist. A patch adds members,
@@ -95,7 +130,7 @@ func mergeLists(old, patch []any) []any {
 		return patch
 	}
 	for _, e := range patch {
-		at := slices.IndexFunc(old, func(o any) bool { return nameOf(o) == nameOf(e) })
+		at := indexOf(old, e)
 		if at < 0 {
 			old = append(old, merge(nil, e))
 			continue
@@ -103,6 +138,11 @@ func mergeLists(old, patch []any) []any {
 		old[at] = merge(old[at], e)
 	}
 	return old
+}
+
+// indexOf returns the index of the element of a list that has the name of e, or -1.
+func indexOf(list []any, e any) int {
+	return slices.IndexFunc(list, func(o any) bool { return nameOf(o) == nameOf(e) })
 }
 
 // nameOf returns what identifies an element of a list, or "".
