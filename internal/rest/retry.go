@@ -138,8 +138,9 @@ func longestDelay(n int, retryAfter time.Duration) time.Duration {
 	return retryAfter + min(first<<min(n, 6), most)
 }
 
-// RetryAfter returns the Retry-After of a response, which is a number of seconds or a date. It is 0
-// without one, and for every status except 429 and 503.
+// RetryAfter returns the Retry-After of a response, which is a number of seconds or a date. A date is
+// compared with the response's own Date, because this machine's clock may be wrong. RetryAfter is 0
+// without the header, and for every status except 429 and 503.
 func RetryAfter(resp *http.Response) time.Duration {
 	if resp == nil {
 		return 0
@@ -153,5 +154,9 @@ func RetryAfter(resp *http.Response) time.Duration {
 		return time.Duration(seconds) * time.Second
 	}
 	at, _ := http.ParseTime(value) // if it is not a date, at is the zero time, which has passed
-	return max(0, time.Until(at))
+	now, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		now = time.Now()
+	}
+	return max(0, at.Sub(now))
 }

@@ -426,6 +426,14 @@ func TestRetryAfter(t *testing.T) {
 				assert.Zero(t, RetryAfter(&http.Response{StatusCode: status, Header: header}))
 			}
 		}
+		for date, want := range map[string]time.Duration{ // the server's time, whatever this machine's is
+			"Fri, 31 Dec 1999 23:50:00 GMT": 10*time.Minute + 30*time.Second,
+			"Sat, 01 Jan 2000 00:10:00 GMT": 0,
+			"today":                         30 * time.Second,
+		} {
+			header := http.Header{"Retry-After": {"Sat, 01 Jan 2000 00:00:30 GMT"}, "Date": {date}}
+			assert.Equal(t, want, RetryAfter(&http.Response{StatusCode: 429, Header: header}), date)
+		}
 		assert.Zero(t, RetryAfter(&http.Response{StatusCode: 429}))
 		assert.Zero(t, RetryAfter(nil))
 	})
