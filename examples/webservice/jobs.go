@@ -127,7 +127,7 @@ func (in *instance) resume(ctx context.Context, name, meeting string, uploaded f
 	}
 	state := "queued"
 	asked, _ := minutes.RetryAfter(err)
-	after := max(asked, time.Minute)
+	after := min(max(asked, time.Minute), time.Hour) // some servers ask for years
 	failed, _ := errors.AsType[*minutes.MeetingFailedError](err)
 	switch {
 	case ctx.Err() != nil:
