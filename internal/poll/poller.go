@@ -3,6 +3,7 @@ package poll
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -76,10 +77,12 @@ func New[M any](service Service[M], log func(error)) *Poller[M] {
 }
 
 // phaseOf returns the phase of a Poller that begins at a time. What a clock shows below a
-// millisecond differs even between Pollers that begin together. In virtual time it is 0, so tests
-// of the user's program are deterministic.
+// millisecond differs even between Pollers that begin together, and multiples of the golden ratio
+// spread even if it hardly differs. In virtual time it is 0, so tests of the user's program are
+// deterministic.
 func phaseOf(now time.Time) time.Duration {
-	part := float64(now.Nanosecond()%int(time.Millisecond)) / float64(time.Millisecond)
+	nanoseconds := now.Nanosecond() % int(time.Millisecond)
+	_, part := math.Modf(float64(nanoseconds) * math.Phi)
 	return time.Duration(part * float64(maxPhase))
 }
 
