@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // for document
 	"encoding/json"
@@ -126,8 +127,10 @@ func newControl(p *process) http.Handler {
 // run runs an endpoint when it is its turn.
 func (p *process) run(answer endpoint, r *http.Request) (result any, err error) {
 	for name := range r.URL.Query() {
-		if !slices.Contains(parameters[r.URL.Path], name) { // a typing error must not pass for no filter
-			return nil, fmt.Errorf("%s takes no parameter %q", r.URL.Path, name)
+		known := parameters[r.URL.Path]
+		if !slices.Contains(known, name) { // a typing error must not pass for no filter
+			return nil, fmt.Errorf("%s takes no parameter %q; known here: %s",
+				r.URL.Path, name, cmp.Or(strings.Join(known, ", "), "none"))
 		}
 	}
 	body, err := io.ReadAll(r.Body)

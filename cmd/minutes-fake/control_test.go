@@ -102,7 +102,8 @@ func TestControl_RejectsInvalidRequests(t *testing.T) {
 		{`POST /clock {"advance":"week"}`, `"week" is not a duration`},
 		{`GET /requests?operation=x`, `operation: "x" is not one of members.list, `},
 		{`GET /requests?after=-1`, "after: "},
-		{`GET /requests?operations=x`, `takes no parameter "operations"`},
+		{`GET /requests?operations=x`, `takes no parameter "operations"; known here: operation, after`},
+		{`GET /world?title=x`, `/world takes no parameter "title"; known here: none`},
 	} {
 		status, object := p.ask("MINUTES_CONTROL_URL", row.what)
 		assert.Equal(t, http.StatusBadRequest, status, row.what)
@@ -342,6 +343,14 @@ func TestReadme_WorksAsItSays(t *testing.T) {
 	assert.Greater(t, len(rows), 25)
 	world := regexp.MustCompile("(?s)```json\n(.*?)```").FindSubmatch(text)
 	p.control("PUT /world " + string(world[1]))
+	_, described := p.ask("MINUTES_CONTROL_URL", "GET /openapi.json")
+	schemas := described["components"].(map[string]any)["schemas"].(map[string]any)
+	for _, name := range []string{"World", "Stages", "Organisation", "Member", "Integration", "Project", "Template",
+		"Term", "Variant", "Key", "MeetingSpec"} {
+		for field := range schemas[name].(map[string]any)["properties"].(map[string]any) {
+			assert.Contains(t, string(world[1]), `"`+field+`": `, "the world has every field of %s", name)
+		}
+	}
 	for _, name := range regexp.MustCompile(`(?m)^  (-[a-z-]+)`).FindAllStringSubmatch(help(), -1) {
 		assert.True(t, regexp.MustCompile("\n\\| `"+name[1]+"[ `]").Match(text), name[1])
 	}
