@@ -445,6 +445,20 @@ func TestInject_CountsConcurrentRequestsExactly(t *testing.T) {
 	assert.Equal(t, 50, i.Applied())
 }
 
+func TestUnusedFaults_AreThoseOfEachInjection(t *testing.T) {
+	t.Parallel()
+	s := minutestest.New()
+	defer s.Close()
+	used := s.Inject(minutestest.Match{}, minutestest.BadGateway())
+	unused := s.Inject(minutestest.Match{}, minutestest.Reset())
+	optional := s.Inject(minutestest.Match{}, minutestest.Reset()).Optional()
+	callerOf(s).send("GET", "/v1/usage", "")
+	assert.Empty(t, used.Unused())
+	assert.Contains(t, unused.Unused(), `the fault "reset"`)
+	assert.Empty(t, optional.Unused())
+	assert.Equal(t, []string{unused.Unused()}, s.UnusedFaults())
+}
+
 func TestInject_UnusedFailsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
