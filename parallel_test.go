@@ -303,6 +303,7 @@ func TestLoops_EndOnlyWithTheirOwnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
+				testbase.Timeout(t, 24*time.Hour)
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				for i := 0; i < n; i += 3 {
 					srv.Script(minutestest.Script{Title: fmt.Sprint(i), Outcome: minutes.StatusTranscriptionFailed})
