@@ -62,14 +62,14 @@ type misfitError struct {
 	problem string
 	// unknown is the field that an object does not have, if that is the problem.
 	unknown string
-	// place is where the unknown field belongs, such as "in match"; "": nowhere nearby.
+	// place is where there is such a field, as in "in match"; "": nowhere nearby.
 	place string
 }
 
 func (e *misfitError) Error() string {
 	text := e.problem
 	if e.place != "" {
-		text += fmt.Sprintf("; %q belongs %s", e.unknown, e.place)
+		text += "; there is one " + e.place
 	}
 	path := strings.TrimPrefix(e.path, ".")
 	if path == "" {
@@ -176,7 +176,7 @@ func unknownField(t reflect.Type, name string) *misfitError {
 	}
 }
 
-// place says where a field belongs that t, or the object under one of its fields, does not have: in
+// place says where there is a field that t, or the object under one of its fields, does not have: in
 // t itself, or in another object below t. "" means nowhere.
 func place(t reflect.Type, object, name string) string {
 	if typeOf(t, name) != nil {
