@@ -228,7 +228,7 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 	}
 	switch f.Kind {
 	case RateLimited: // it stays due with its old time: internal/rest delays all requests after a 429
-		if p.pageGot429 { // nor is it only the list that is limited, so pages need not wait longer
+		if p.pageGot429 { // and now a GET as well, so it is not the list alone that is limited
 			p.pageFailures = 0
 			p.retryAt = 0
 		}

@@ -204,8 +204,9 @@ func (p *plan) fallDue(now time.Duration, which func(*watch) bool) {
 
 // pageFailed passes on a page that failed. The same page is requested again, later each time.
 // Several failures end the sweep, and so does a rejection, because its cursor has probably expired.
-// GETs go on meanwhile. After a 429 the page stays due: 429s pause all requests (in internal/rest),
-// and GETs instead of pages would only make the overload worse.
+// GETs go on meanwhile. After a 429 the page is due again at once, or after its Retry-After: 429s
+// pause all requests (in internal/rest), and GETs instead of pages would only make the overload
+// worse.
 func (p *plan) pageFailed(now time.Duration, f *Failure) {
 	p.reading = false
 	if p.pageFailures == 0 {

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// leastPace is in requests a second, so that because of its pace a line waits for ten seconds
-	// at most.
+	// leastPace is in requests a second. Because of it, no line waits for its pace longer than ten
+	// seconds (a gap and a half, see lowerPace).
 	leastPace = 0.15
 	// growth is that of the pace, by the square of the seconds since a 429 lowered it.
 	growth = 0.001
@@ -15,7 +15,7 @@ const (
 
 // line is where requests of one kind wait, each until those before it are sent.
 type line struct {
-	// token belongs to the first request of the line.
+	// token is full while a request is the first of the line.
 	token chan struct{}
 	// pace is how many of its requests may be sent a second, because of 429s.
 	pace pace
@@ -34,12 +34,13 @@ func (l *line) sent(now time.Time) {
 	l.notBefore = now.Add(gapOf(l.pace.perSecond(now)))
 }
 
-// lowerPace lowers the pace of a line by a share.
+// lowerPace lowers the pace by a share, or the requests of the last second if the pace has grown
+// beyond what is used of it.
 func (l *line) lowerPace(now time.Time, share float64) {
 	perSecond := min(l.pace.perSecond(now), l.recent) * (1 - share)
 	l.pace = pace{atLimit: max(leastPace, perSecond), lowered: now}
-	// While a quota is used up, few requests are enough to find out when it is free again: hence
-	// more than one gap.
+	// The next request waits for more than a gap: while a quota is used up, more requests would only
+	// be rejected.
 	l.notBefore = now.Add(gapOf(l.pace.perSecond(now)) * 3 / 2)
 }
 

@@ -95,8 +95,8 @@ type Request struct {
 	Buffer     *bytes.Buffer // if not nil, holds the body of the Response until the next request with this Buffer
 }
 
-// Response is the last response that any attempt at a request received. But a 4xx does not count if
-// a later attempt got no response although it may have been sent. Its body is in memory.
+// Response is the last response that any attempt at a request received. But a 4xx is dropped if a
+// later attempt, which may have been sent, got no response. The body is in memory.
 type Response struct {
 	Request    *Request
 	Status     int         // 0 if there was no response

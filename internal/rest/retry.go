@@ -61,8 +61,8 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 		k.cannotGoOn(keyErr)
 		return false, keyErr
 	case useful && !a.WillRetry:
-		// A retry was due, but ctx is done, or its deadline is too near. In the latter case, there is no
-		// error, and the caller gets the response.
+		// A retry was due, but ctx is done, or its deadline is too near. In the latter case, the caller
+		// gets the response or the error of this attempt.
 		return false, ctx.Err()
 	}
 	return a.WillRetry, nil

@@ -16,9 +16,10 @@ const (
 	// longestPause is the pause after twenty 429s in a row.
 	longestPause = 5 * time.Minute
 	// overdueGaps is how many of the user's requests go before one in the background that waits.
-	// The share that this leaves delays an import at its limit by less than a tenth.
+	// The share that this leaves delays somebody who imports recordings as fast as the rate limit
+	// allows by less than a tenth.
 	overdueGaps = 14
-	// overdueTime is how long a request in the background waits at most, if these take longer.
+	// overdueTime is when a request in the background goes although fewer have gone.
 	overdueTime = time.Minute
 )
 
@@ -31,13 +32,12 @@ const (
 // reject a few requests at random. What tells these cases apart is which of the last responses were
 // 429s:
 //
-//   - A 429 changes no pace if it is the only one among the last responses. Otherwise it halves
-//     the pace of the requests in the background, which can wait: that is what makes processes
-//     share a limit fairly. The user's requests fail if they wait for long. So they have a pace of
-//     their own, which only a 429 to one of them lowers, by the share of 429s among the sixteen
-//     responses before it: a limit that is used up soon halves it as well, and one in twenty
-//     rejected at random hardly lowers it. A pace may have grown beyond what is used of it. Then
-//     the number of requests in the last second is lowered instead.
+//   - A 429 changes no pace if there was none among the sixteen responses before it. Otherwise it
+//     halves the pace of the requests in the background, which can wait: that is what makes
+//     processes share a limit fairly. The user's requests fail if they wait for long. So they have
+//     a pace of their own, which only a 429 to one of them lowers, by the share of 429s among the
+//     sixteen responses before it: a limit that is used up soon halves it as well, and one in
+//     twenty rejected at random hardly lowers it.
 //   - If nothing but 429s came back, each further one doubles the pause, because some limits count
 //     rejected requests, too, and never end while all processes go on asking. The doubling reaches
 //     ten seconds only after fifteen of them, a minute or two. Otherwise a process that is merely
@@ -61,7 +61,8 @@ type Throttle struct {
 	// pausedUntil is the end of the pause after a 429.
 	pausedUntil time.Time
 	// history has a bit for each of the last responses, the newest lowest: 1 is a 429. Of
-	// requests that were under way together, only the first 429 counts.
+	// requests that were under way together, only the first 429 counts, because one limit rejected
+	// them all.
 	history uint32
 	// lastLimited is when the last 429 came that counts.
 	lastLimited time.Time
@@ -92,7 +93,8 @@ func NewThrottle(limit *rate.Limiter) *Throttle {
 var ErrPaused = fmt.Errorf("the rate-limit pause outlasts the context's deadline: %w", context.DeadlineExceeded)
 
 // Wait returns once a request may be sent. If ctx's deadline comes before the end of the pause, it
-// returns ErrPaused at once.
+// returns ErrPaused: at once, or if a 429 comes during the wait, when the request is the first of
+// its line.
 func (t *Throttle) Wait(ctx context.Context, background bool) error {
 	if t.paused(ctx, background) {
 		return ErrPaused
@@ -102,7 +104,7 @@ func (t *Throttle) Wait(ctx context.Context, background bool) error {
 	select {
 	case own.token <- struct{}{}:
 		defer func() { <-own.token }()
-	case <-ctx.Done():
+	case <-ctx.Done(): // then neither the loop nor the line matters
 	}
 	for began := time.Now(); ctx.Err() == nil && !t.paused(ctx, background); {
 		left := t.send(background, began, len(other.token) > 0)
@@ -158,10 +160,13 @@ func (t *Throttle) send(background bool, began time.Time, contended bool) time.D
 	gap := gapOf(min(t.users.pace.perSecond(now), float64(t.limit.Limit())))
 	reserved := t.limit.ReserveN(now, 1)
 	left := reserved.DelayFrom(now)
+	first := &t.users
 	overdue := now.Sub(t.backgroundSince) >= min(overdueGaps*gap, overdueTime)
-	goesFirst := background == overdue // an overdue background request, otherwise the user's
-	if contended && !goesFirst {
-		left = max(left, gap/8) // by then, the other one has gone
+	if overdue && !t.background.notBefore.After(now) { // one that its own pace holds back delays nobody
+		first = &t.background
+	}
+	if contended && l != first {
+		left = max(left, gap/8) // then it looks whether the other one has gone
 	}
 	if left > 0 {
 		reserved.CancelAt(now)
@@ -173,7 +178,7 @@ func (t *Throttle) send(background bool, began time.Time, contended bool) time.D
 
 // Limited records that a request, sent at sentAt, was rejected with a 429, which asks for a pause.
 // It returns the pause if this 429 started or extended it, else 0. If the request was sent before
-// the last 429 came, only the pause can change, not the pace.
+// the last 429 came that counts, only the pause can change.
 func (t *Throttle) Limited(sentAt time.Time, pause time.Duration, background bool) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,8 +205,9 @@ func (t *Throttle) Limited(sentAt time.Time, pause time.Duration, background boo
 // pauseAfter returns the pause, with jitter, after the 429s that came last without another response
 // among them.
 func pauseAfter(history uint32) time.Duration {
-	inARow := bits.TrailingZeros32(^history)
-	// Each one more doubles it. After a single 429, it is less than a millisecond.
+	inARow := bits.TrailingZeros32(^history) // 429s
+	// Each one more doubles it, up to the twentieth. After a single 429, it is less than a
+	// millisecond.
 	longest := longestPause >> max(0, 20-inARow)
 	return longest/2 + rand.N(longest/2)
 }

@@ -99,6 +99,30 @@ func TestThrottle_LetsRequestsInBackgroundGiveWay(t *testing.T) {
 	}
 }
 
+// Even an overdue request in the background gives way while its own pace holds it back.
+func TestThrottle_APollHeldBackByItsPaceDelaysNoCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		throttle := NewThrottle(rate.NewLimiter(100, 1))
+		for range 2 {
+			require.NoError(t, throttle.Wait(t.Context(), true))
+			time.Sleep(time.Second)
+			throttle.Limited(time.Now(), 0, true)
+		}
+		var poll sync.WaitGroup
+		poll.Go(func() { assert.NoError(t, throttle.Wait(t.Context(), true)) })
+		synctest.Wait()
+		held := throttle.Left(true)
+		require.Greater(t, held, 2*time.Second)
+		began := time.Now()
+		for range 100 {
+			require.NoError(t, throttle.Wait(t.Context(), false))
+		}
+		require.Less(t, time.Since(began), held)
+		poll.Wait()
+	})
+}
+
 // The histories are of a Client that has sent eight requests of each kind in the last second. 1 is
 // a 429.
 func TestThrottle_A429LowersThePace(t *testing.T) {
