@@ -60,12 +60,12 @@ func TestHTTPClient_WorksOnBothSidesOfABubble(t *testing.T) {
 	require.NoError(t, callerOf(srv).send("GET", "/v1/usage", "").err)
 }
 
-// A connection in a bubble can be used only there, so a Server that was made outside leaves it
-// alone when it closes, and the request goes on.
+// A connection or a response in a bubble can be used only there, so a Server that was made outside
+// leaves them alone when it closes, and the request goes on.
 func TestClose_LeavesConnectionsOfABubbleAlone(t *testing.T) {
 	t.Parallel()
 	srv := unjudged(t)
-	srv.Inject(minutestest.Match{}, minutestest.Delay(time.Hour))
+	srv.Inject(minutestest.Match{Nth: 2}, minutestest.Delay(time.Hour))
 	closed := make(chan struct{})
 	underWay := make(chan struct{})
 	go func() {
@@ -74,11 +74,14 @@ func TestClose_LeavesConnectionsOfABubbleAlone(t *testing.T) {
 		close(closed)
 	}()
 	synctest.Test(t, func(t *testing.T) {
+		unread, err := srv.HTTPClient().Get(minutestest.BaseURL + "/v1/usage")
+		require.NoError(t, err)
 		answered := make(chan response)
 		go func() { answered <- callerOf(srv).send("GET", "/v1/usage", "") }()
 		synctest.Wait() // the request waits for its fault
 		close(underWay)
 		<-closed // real time, because the channel is from outside
 		require.Equal(t, 200, (<-answered).status)
+		require.NoError(t, unread.Body.Close())
 	})
 }
