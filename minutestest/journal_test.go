@@ -113,7 +113,7 @@ func TestRequests_AreMasked(t *testing.T) {
 	assert.Contains(t, shown, "(masked)")
 }
 
-// An error is recorded with its code, from the service and from storage.
+// An error is recorded with its code, from the service, from storage and from a fault.
 func TestRequests_HaveCodes(t *testing.T) {
 	t.Parallel()
 	s := minutestest.NewServer(t)
@@ -124,13 +124,16 @@ func TestRequests_HaveCodes(t *testing.T) {
 		c.send("PUT", target, "audio", withHeader("Content-Type", "audio/other"))
 	}
 	c.send("GET", "/v1/meetings/mtg_none", "")
+	const envelope = `{"error":{"code":"SLOW_DOWN","message":"m","request_id":"r"}}`
+	s.Inject(minutestest.Match{}, minutestest.Respond(429, "application/json", envelope))
+	c.send("GET", "/v1/usage", "")
 	var codes []string
 	for _, r := range s.Requests() {
 		codes = append(codes, r.Code)
 		assert.Equal(t, r.Code != "", r.Status >= 400)
 		assert.Equal(t, r.Code != "", r.RequestID != "")
 	}
-	assert.Equal(t, []string{"", "", "SlowDown", "SignatureDoesNotMatch", "NOT_FOUND"}, codes)
+	assert.Equal(t, []string{"", "", "SlowDown", "SignatureDoesNotMatch", "NOT_FOUND", "SLOW_DOWN"}, codes)
 }
 
 func TestRequest_JSON(t *testing.T) {

@@ -288,6 +288,24 @@ func TestFaults_ApplyToAllRequestsInTheirWindow(t *testing.T) {
 	}
 }
 
+// A test suite asks for what was of no use, and for how far a fault has got.
+func TestViolations_ListWhatWasOfNoUse(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`)
+	p.control(`POST /faults {"match":{"operation":"usage.get","nth":3},"faults":[{"kind":"reset"}]}`)
+	for range 2 {
+		p.api("GET /v1/usage")
+	}
+	fault := p.control("GET /faults")["faults"].([]any)[0].(map[string]any)
+	assert.Equal(t, []any{2.0, 0.0}, []any{fault["seen"], fault["applied"]})
+	found := p.control("GET /violations")
+	assert.Empty(t, found["violations"])
+	assert.Equal(t, []any{`no meeting matched the script for {"title":"Weekly"}`}, found["unmatched_scripts"])
+	require.Len(t, found["unused_faults"], 1)
+	assert.Contains(t, found["unused_faults"].([]any)[0], "flt_1: ")
+}
+
 // Each request to the control API sees the whole effect of those before it.
 func TestControl_TakesRequestsInTurn(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -308,6 +309,59 @@ func TestControl_IsOnTheNextPort(t *testing.T) {
 		}
 	}
 	t.Error("it never is")
+}
+
+// If another program has the next port, the control API is on any other.
+func TestControl_IsElsewhereIfTheNextPortIsTaken(t *testing.T) {
+	t.Parallel()
+	for range 20 { // another program may have the service's port, too
+		taken, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer taken.Close()
+		addr := fmt.Sprintf("127.0.0.1:%d", taken.Addr().(*net.TCPAddr).Port-1)
+		free, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue
+		}
+		require.NoError(t, free.Close())
+		p := launch(t, "-log", "none", "-addr", addr)
+		p.control("GET /health")
+		return
+	}
+	t.Error("each port before one that is taken is taken as well")
+}
+
+func TestControl_MayBeOff(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	stdout, out := io.Pipe()
+	ended := make(chan int)
+	go func() {
+		args := []string{"-addr", "127.0.0.1:0", "-control", "off", "-print-env", "-log", "none"}
+		ended <- run(ctx, args, out, io.Discard)
+	}()
+	env := make([]byte, 1000)
+	n, err := stdout.Read(env) // all of it, because the program writes it in one piece
+	require.NoError(t, err)
+	cancel()
+	require.Equal(t, exitDone, <-ended)
+	assert.Regexp(t, `^MINUTES_BASE_URL=http://127\.0\.0\.1:\d+\nMINUTES_API_KEY=key_ci\n$`, string(env[:n]))
+}
+
+// A program in a container listens everywhere. Its clients need an address that they can reach.
+func TestAddr_OfAllInterfacesIsPrintedAsLoopback(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none", "-addr", "0.0.0.0:0")
+	assert.Regexp(t, `^http://127\.0\.0\.1:\d+$`, p.env["MINUTES_BASE_URL"])
+	status, _ := p.api("GET /v1/usage")
+	assert.Equal(t, http.StatusOK, status)
+}
+
+func TestSpeed_ShortensStages(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none", "-speed", "1e9")
+	p.control(`POST /scripts {"stages":{"transcribe":"1h"}}`)
+	assert.Equal(t, "minutes_ready", p.control("GET /meetings/" + p.meeting("Weekly"))["status"])
 }
 
 // Without -print-env, the program says what a person needs.
