@@ -154,6 +154,7 @@ func TestControl_RejectsWebPages(t *testing.T) {
 	named := launch(t, "-log", "none", "-control", "localhost:0")
 	status, _ := named.ask("MINUTES_CONTROL_URL", "GET /world", host("fake:1"))
 	assert.Equal(t, 403, status)
+	assert.True(t, isOwnHost("Fake:1", "fake:8081"), "the name in -control")
 	machine, err := os.Hostname() // as other containers call it
 	require.NoError(t, err)
 	status, _ = named.ask("MINUTES_CONTROL_URL", "GET /world", host(machine+":1"))
@@ -272,6 +273,7 @@ func TestMeetings_AreListedWithAndWithoutFilters(t *testing.T) {
 func TestFaults_ApplyToAllRequestsInTheirWindow(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-log", "none")
+	ids := map[any]bool{}
 	for window, want := range map[string]int{
 		`"optional":true`: 1, `"from":"0s"`: 3, `"from":"1ns"`: 3, `"to":"1h"`: 3, `"from":"0s","to":"1h"`: 3,
 		`"from":"1h","optional":true`: 0,
@@ -285,7 +287,9 @@ func TestFaults_ApplyToAllRequestsInTheirWindow(t *testing.T) {
 		assert.Equal(t, added["from"], shown["from"], window)
 		assert.Equal(t, strings.Contains(window, "from"), shown["from"] != nil, window)
 		p.control("DELETE /faults")
+		ids[added["id"]] = true
 	}
+	assert.Len(t, ids, 6, "no id is used twice")
 }
 
 // A test suite asks for what was of no use, and for how far a fault has got.

@@ -311,6 +311,16 @@ func TestControl_IsOnTheNextPort(t *testing.T) {
 	t.Error("it never is")
 }
 
+// A world may have no key that can do everything. Then the first one is printed.
+func TestPrintEnv_HasAKey(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "world.json")
+	const world = `{"organisations":[{"id":"o","members":[{"id":"emp_a"}],"keys":[
+		{"secret":"first","member_id":"emp_a"},{"secret":"second","member_id":"emp_a"}]}]}`
+	require.NoError(t, os.WriteFile(file, []byte(world), 0o600))
+	assert.Equal(t, "first", launch(t, "-log", "none", "-world", file).env["MINUTES_API_KEY"])
+}
+
 // If another program has the next port, the control API is on any other.
 func TestControl_IsElsewhereIfTheNextPortIsTaken(t *testing.T) {
 	t.Parallel()
@@ -335,10 +345,11 @@ func TestControl_MayBeOff(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	stdout, out := io.Pipe()
-	ended := make(chan int)
+	ended := make(chan int, 1)
 	go func() {
 		args := []string{"-addr", "127.0.0.1:0", "-control", "off", "-print-env", "-log", "none"}
 		ended <- run(ctx, args, out, io.Discard)
+		_ = out.Close()
 	}()
 	env := make([]byte, 1000)
 	n, err := stdout.Read(env) // all of it, because the program writes it in one piece
