@@ -343,7 +343,7 @@ func TestErrors_HaveTextWithoutResponse(t *testing.T) {
 		},
 		"minutes: upload to storage: closed":                                &minutes.StorageError{Message: "closed"},
 		"minutes: GET /v1/meetings/mtg_1: 404 NOT_FOUND (request id req_1)": gone,
-		"minutes: waiting for meetings: context canceled":                   &minutes.WaitError{Err: context.Canceled}, // of a loop
+		"minutes: waiting for meetings: context canceled":                   &minutes.WaitError{Err: context.Canceled},
 		"minutes: GET /x":            &minutes.Error{Method: "GET", Path: "/x"},
 		"minutes: upload to storage": &minutes.StorageError{}, // as a user's test may make it
 	} {

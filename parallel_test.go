@@ -498,7 +498,8 @@ func TestLoops_FetchFewResultsInAdvance(t *testing.T) {
 					}
 				}
 				require.Equal(t, n, results)
-				require.Less(t, time.Since(begun), time.Duration(n+3)*time.Minute, "the next result is ready when the body is")
+				atMost := time.Duration(n+3) * time.Minute
+				require.Less(t, time.Since(begun), atMost, "the next result is ready when the body is")
 			})
 		})
 	}

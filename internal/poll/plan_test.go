@@ -97,7 +97,7 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 	}{
 		// When a GET is due.
 		{"a newcomer is due before all others", 1, nil, dueAt, now - Interval},
-		{"newcomers keep their order while cycles get longer", 4 * perInterval, func(_ *testing.T, p *plan, _ []*watch) {
+		{"newcomers keep their order in longer cycles", 4 * perInterval, func(_ *testing.T, p *plan, _ []*watch) {
 			p.join(&watch{id: "late"}, now+time.Second, false, false)
 		}, firstInLine, "0"},
 		{"a poll puts a meeting off by an interval", 1, func(_ *testing.T, p *plan, w []*watch) {

@@ -61,7 +61,9 @@ func (p *process) leave(ctx context.Context, send func() bool) *Failure {
 }
 
 // arrive waits for the response, and tells the throttle of it.
-func (p *process) arrive(ctx context.Context, sentAt time.Time, takes time.Duration, f *Failure, background bool) *Failure {
+func (p *process) arrive(
+	ctx context.Context, sentAt time.Time, takes time.Duration, f *Failure, background bool,
+) *Failure {
 	if canceled := sleep(ctx, takes); canceled != nil {
 		f = canceled
 	}

@@ -186,7 +186,8 @@ func TestThrottle_PausesLongerAfterNothingBut429s(t *testing.T) {
 		}
 		throttle.Accepted()
 		assert.LessOrEqual(t, reject(), 10*time.Second)
-		assert.Equal(t, 20*time.Second, throttle.Limited(time.Now(), 20*time.Second, false), "the service asks for more")
+		asked := throttle.Limited(time.Now(), 20*time.Second, false)
+		assert.Equal(t, 20*time.Second, asked, "the service asks for more")
 	})
 }
 

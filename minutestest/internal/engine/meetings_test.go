@@ -130,7 +130,8 @@ func TestExternalID(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	id := s.create("bob", `"external_id":"crm-1"`)
-	again := s.request("bob", "POST /v1/meetings", `{"title":"Other","date":"2026-01-01","external_id":"crm-1"}`).is(200, "")
+	other := `{"title":"Other","date":"2026-01-01","external_id":"crm-1"}`
+	again := s.request("bob", "POST /v1/meetings", other).is(200, "")
 	require.Equal(t, id, again.field("id"))
 	require.Equal(t, "Weekly", again.field("title"))
 	s.request("ada", "POST /v1/meetings", `{"title":"Other","date":"2026-01-01","external_id":"crm-1"}`).is(409,
@@ -270,7 +271,8 @@ func TestParticipants(t *testing.T) {
 	at := "PUT /v1/meetings/" + id + "/participants"
 	bodies := []string{`{}`, `{"participant_ids":null}`, `{"participant_ids":[1]}`, `{"participant_ids":{}}`}
 	for _, body := range bodies {
-		require.Equal(t, []any{"participant_ids"}, s.request("ci", at, body).is(400, "INVALID_REQUEST").detail("fields"))
+		fields := s.request("ci", at, body).is(400, "INVALID_REQUEST").detail("fields")
+		require.Equal(t, []any{"participant_ids"}, fields)
 	}
 	s.request("ci", at, `{"participant_ids":["emp_none"]}`).is(404, "NOT_FOUND")
 	require.Equal(t, `["emp_bob","emp_ada"]`,

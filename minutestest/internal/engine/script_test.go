@@ -196,5 +196,6 @@ func TestScript_NarrowestWins(t *testing.T) {
 	assert.Equal(t, "of the external id",
 		s.request("ci", "GET /v1/meetings/"+id+"/transcript", "").is(200, "").field("transcript"))
 	assert.Equal(t, "of the id", s.request("ci", "GET /v1/meetings/"+id+"/minutes", "").field("content"))
-	assert.Equal(t, "of the title", s.request("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "").field("content"))
+	written := s.request("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "")
+	assert.Equal(t, "of the title", written.field("content"))
 }
