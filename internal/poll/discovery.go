@@ -26,6 +26,8 @@ type Discovery[M any] struct {
 
 	// reading means that it wants the next page of the sweep.
 	reading bool
+	// shown are the meetings on the pages of this reading.
+	shown map[string]bool
 	// newest is the latest time of a creation or a change on the pages of this reading.
 	newest time.Time
 	// unchanged is the time before which the last change of a meeting must lie to end a reading.
@@ -45,7 +47,7 @@ func (p *Poller[M]) Discover(since time.Time) *Discovery[M] {
 	defer p.mu.Unlock()
 	d := &Discovery[M]{
 		p: p, news: make(chan news[M], 1), known: make(map[string]bool),
-		since: since, unchanged: since.Add(-margin),
+		since: since, shown: make(map[string]bool), unchanged: since.Add(-margin),
 	}
 	p.discoveries = append(p.discoveries, d)
 	p.plan.began = -never // so that the next sweep begins as soon as possible
@@ -97,10 +99,13 @@ func (d *Discovery[M]) see(page []Snapshot[M], first, last bool) (unfinished int
 	if first {
 		d.reading = true
 		d.newest = time.Time{}
+		clear(d.shown)
 	}
+	shownBefore := len(d.shown)
 	var found []Snapshot[M]
 	oneUnchanged := false
 	for _, s := range page {
+		d.shown[s.ID] = true
 		if !d.known[s.ID] && !s.Created.Before(d.since) {
 			d.known[s.ID] = true
 			d.p.meeting(s.ID) // its snapshot is kept, so that a wait can begin with it
@@ -116,9 +121,13 @@ func (d *Discovery[M]) see(page []Snapshot[M], first, last bool) (unfinished int
 	if len(found) > 0 {
 		d.publish(news[M]{found: found})
 	}
-	if d.reading && (last || oneUnchanged && len(found) == 0) {
+	switch {
+	case !d.reading:
+	case last || oneUnchanged && len(found) == 0:
 		d.reading = false
 		d.unchanged = latest(d.unchanged, d.newest.Add(-margin))
+	case len(page) > 0 && len(d.shown) == shownBefore: // the list repeats itself, maybe for ever
+		d.reading = false
 	}
 	return unfinished, d.reading
 }

@@ -270,6 +270,12 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			page(t, p, "3")
 			page(t, p, "", w[:3]...)
 		}, depth, 0},
+		{"a page that shows the same meetings again saves none", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			p.depth = 2
+			page(t, p, "2", w...)
+			page(t, p, "", w...)
+		}, depth, 1},
 		{"so does a page with meetings that are new to a Discovery", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			pageBegins(t, p, now+Interval)

@@ -427,6 +427,31 @@ func TestPoller_TakesARepeatedCursorForTheEnd(t *testing.T) {
 	})
 }
 
+// A service that ignores the cursor shows the first page again and again, each time with a cursor that
+// leads on. Neither waits nor a discovery read on for ever.
+func TestPoller_DoesNotReadAListThatRepeatsItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{began: time.Now()}
+		s.list = func(cursor string) ([]Snapshot[int], string, *Failure) {
+			var all []Snapshot[int]
+			for i := range 50 {
+				all = append(all, Snapshot[int]{ID: strconv.Itoa(i), Created: s.began})
+			}
+			return all, cursor + "x", nil
+		}
+		p := newPoller(s)
+		for i := range 60 {
+			defer p.Subscribe(strconv.Itoa(i), false).Cancel()
+		}
+		time.Sleep(5 * time.Minute)
+		require.LessOrEqual(t, len(s.cursors()), 30, "three pages in each cycle")
+		defer p.Discover(s.began).Cancel()
+		time.Sleep(5 * time.Minute)
+		require.LessOrEqual(t, len(s.cursors()), 60)
+	})
+}
+
 func TestPoller_ACrowdThatBeginsTogetherNeedsOneSweep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -147,12 +147,13 @@ func (p *plan) pageRead(now time.Duration, page listPage) {
 }
 
 // countSavings adds a page to the window if the pages since the last one that paid, together, save
-// more GETs than they cost.
+// more GETs than they cost. A meeting counts only once in a sweep, so a list that repeats itself for
+// ever does not pay for ever.
 func (p *plan) countSavings(now time.Duration, page listPage) {
 	s := p.sweep
 	s.saved += page.discovered
 	for _, w := range page.shown {
-		if w.awaited && p.everyCycle(w, now) {
+		if w.sought == s && p.everyCycle(w, now) {
 			s.saved++
 		}
 	}
