@@ -187,7 +187,7 @@ func newCore(set settings, base *url.URL, mask *rest.Mask) *core {
 }
 
 // call makes the request of one operation, and returns what the response says. The Response is nil
-// only with a *ParamError; its Status is 0 if the service sent none.
+// only with a *ParamError; its Status is 0 if the service sent none that counts.
 func call[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*T, *rest.Response, error) {
 	out := new(T)
 	resp, err := c.callInto(ctx, op, in, out)

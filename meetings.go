@@ -321,7 +321,7 @@ type MeetingListParams struct {
 // ExternalID exists, Create returns that meeting unchanged, and created is false. So created is
 // also false if the first attempt created the meeting, but its response was lost and a retry found
 // the meeting. Without an ExternalID, Create is retried only after a 429 or if there was no
-// connection.
+// connection. If it then fails without a response, the meeting may exist nevertheless.
 //
 // Errors:
 //   - [ErrInvalidRequest]: Details["fields"] lists the invalid fields.

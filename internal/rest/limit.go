@@ -26,8 +26,8 @@ func (l *limit) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case err != nil: // no response, so nothing is known about the limit
 	case resp.StatusCode == http.StatusTooManyRequests:
-		// All calls pause for the Retry-After of this 429, which exchange has stored, and at least for
-		// the usual backoff.
+		// All calls pause for the Retry-After of this 429 (at most a minute), which exchange has stored,
+		// and at least for one Delay. The retry of this call has a Delay of its own.
 		pause := max(min(k.response.RetryAfter, MaxRetryAfter), Delay(k.attempt.Number-1, 0))
 		k.attempt.Pause = l.throttle.Limited(sentAt, pause, k.Background)
 	default:

@@ -3,9 +3,10 @@
 // caller interprets the response.
 //
 // Read [New] first: it assembles the chain that each attempt passes through. Then follow an
-// attempt: limit.go (with throttle.go and line.go), exchange.go, credentials.go, transport.go, and
-// at last retry.go, which decides what follows it. They use connection.go (what an error of a
-// connection means) and secret.go (how errors lose secrets).
+// attempt (attempt.go says what is known of it): limit.go, exchange.go, credentials.go,
+// transport.go, and at last retry.go, which decides what follows it. They use connection.go (what
+// an error of a connection means) and secret.go (how errors lose secrets). How long limit.go waits
+// is in throttle.go and line.go.
 package rest
 
 import (
@@ -96,7 +97,8 @@ type Request struct {
 }
 
 // Response is the last response that any attempt at a request received. But a 4xx is dropped if a
-// later attempt, which may have been sent, got no response. The body is in memory.
+// later attempt, which may have been sent, got no response, and a 401 if the next key could not be
+// tried. The body is in memory.
 type Response struct {
 	Request    *Request
 	Status     int         // 0 if there was no response
@@ -116,16 +118,17 @@ type call struct {
 	attempts int      // so far
 	attempt  *Attempt // the last one; the link exchange sets it
 	key      string   // of the last attempt
-	// unconnected means that the last attempt got no connection, whatever its error says: a TLS
-	// handshake that breaks off, for example, is an io.EOF. It is false for a GET. The link exchange
-	// sets it.
+	// unconnected means that the last attempt never had a connection, so that nothing was sent. Not
+	// every error says so: that of a TLS handshake that broke off may be io.EOF. For a GET, which is
+	// always repeatable, it stays false. The link exchange sets it.
 	unconnected bool
 	// askedAgain is set once a 401 has led to another question for the key.
 	askedAgain bool
 	// firstFailure is the end of the first attempt that was worth retrying.
 	firstFailure time.Time
-	// failure is why the last attempt got no whole response, or why no further attempt was made. It
-	// is nil after a whole response. Only checkRetry and its cannotGoOn set it, in retry.go.
+	// failure is why the last attempt got no whole response, or was not made. It is nil after a whole
+	// response, even if ctx ends before the next attempt. Only checkRetry and its cannotGoOn set it,
+	// in retry.go.
 	failure error
 }
 

@@ -36,8 +36,8 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	a.Err = c.Mask.Err(err)
 	k.failure = a.Err
 	k.noteEffect(err)
-	// First backoff waits, and then the link limit for what is left of a pause, which began with the
-	// 429. So the wait is the longer of the two, not the sum.
+	// The next attempt waits for backoff, while the pause of the link limit goes on. So it waits for
+	// the longer of the two.
 	longest := max(longestDelay(a.Number-1, RetryAfter(resp)), c.Throttle.Left(k.Background))
 	useful := !k.Once && k.worthRetrying(resp, err)
 	if useful {
@@ -49,7 +49,7 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 		useful = true
 		longest = max(0, c.Throttle.Left(k.Background))
 	}
-	if useful && ctx.Err() == nil && !tooLate(ctx, longest) { // otherwise, the response at hand is worth more
+	if useful && ctx.Err() == nil && !tooLate(ctx, longest) { // else this outcome says more than DeadlineExceeded would
 		a.WillRetry = true
 		a.RetryIn = longest
 	}
@@ -68,12 +68,12 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 	return a.WillRetry, nil
 }
 
-// cannotGoOn notes why there is no attempt with the next key, or why an attempt was not sent. A
-// 401 does not count then, because it concerned an earlier key.
+// cannotGoOn notes why there is no attempt with the next key, or why an attempt was not sent. It
+// drops a 401, which concerned an earlier key. Other responses stay.
 func (k *call) cannotGoOn(why error) {
 	k.failure = Join(k.failure, why)
 	if k.response.Status == http.StatusUnauthorized {
-		k.response = Response{Request: &k.Request}
+		k.response = Response{Request: &k.Request, MayHaveTakenEffect: k.response.MayHaveTakenEffect}
 	}
 }
 

@@ -92,9 +92,9 @@ func NewThrottle(limit *rate.Limiter) *Throttle {
 // get DeadlineExceeded in the end.
 var ErrPaused = fmt.Errorf("the rate-limit pause outlasts the context's deadline: %w", context.DeadlineExceeded)
 
-// Wait returns once a request may be sent. If ctx's deadline comes before the end of the pause, it
-// returns ErrPaused: at once, or if a 429 comes during the wait, when the request is the first of
-// its line.
+// Wait returns once a request may be sent. It returns ErrPaused if ctx's deadline comes before the
+// end of the pause, which it checks at the beginning and while the request is the first of its
+// line.
 func (t *Throttle) Wait(ctx context.Context, background bool) error {
 	if t.paused(ctx, background) {
 		return ErrPaused
