@@ -76,8 +76,8 @@ type Attempt struct {
 	// WillRetry reports that the Client plans another attempt, within RetryIn. For an upload, the
 	// Client may poll the meeting first, and find that the audio has arrived.
 	WillRetry bool
-	// RetryIn is the maximum wait before the next attempt, not counting the wait for other requests
-	// that are ahead of it. It is 0 without a retry.
+	// RetryIn is the maximum wait before the next attempt, not counting a poll of the meeting and the
+	// wait for other requests that are ahead of it. It is 0 without a retry.
 	RetryIn time.Duration
 	// Pause is for how long all API requests pause, if this attempt got a 429 that started or
 	// extended the pause. Otherwise it is 0.

@@ -151,9 +151,9 @@ func (s *MeetingsService) upload(
 // prepare waits until storage may get the next attempt. Then it gets an upload URL, if renew is set
 // or the last one has expired. It waits first, so that a new URL does not expire during the wait.
 //
-// If that fails, it may be because the meeting has audio already. An earlier attempt may have
-// brought it, whose response was lost. Or another worker did, and the service therefore rejected
-// the request for the URL. In these two cases, prepare polls the meeting.
+// If it fails although the recording may have arrived, prepare polls the meeting. That is so if the
+// response to an earlier attempt was lost, or if the service rejects the request for the URL while
+// other workers may upload the same recording.
 func (u *upload) prepare(ctx context.Context, renew bool) (arrived bool, err error) {
 	err = u.core.storageThrottle.Wait(ctx, false)
 	if err == nil && (renew || !time.Now().Before(u.state.URLExpires)) {
@@ -191,9 +191,10 @@ func (u *upload) newURL(ctx context.Context) error {
 	return nil
 }
 
-// pollForAudio polls the meeting, and reports whether it has audio. Like a wait, it outlasts outages of the
-// service: if it gave up, an upload whose audio has arrived would fail. The first poll after uploadURL has
-// got a URL is made at once, and a later one waits for the interval.
+// pollForAudio polls the meeting, and reports whether it has audio. Like a wait, it outlasts outages
+// of the service: if it gave up, an upload whose audio has arrived would fail. Since uploadURL
+// called Ask, the next poll of the meeting, by this upload or any wait, is made at once; a later one
+// waits for the interval.
 func (u *upload) pollForAudio(ctx context.Context) (arrived bool, err error) {
 	m, err := u.core.look(ctx, u.id, true)
 	if e, ok := errors.AsType[*WaitError](err); ok { // the only type of error that look returns

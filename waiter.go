@@ -273,7 +273,7 @@ func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
 // Otherwise only a response about the meeting alone will do, not a list page; if fresh is set, its
 // request must have been sent after look was called.
 func (c *core) look(ctx context.Context, id string, fresh bool) (*Meeting, error) {
-	called := c.poller.Sending()
+	called := c.poller.Sending() // later requests have higher numbers
 	return c.await(ctx, id, false, func(s poll.Snapshot[*Meeting]) (verdict, error) {
 		switch {
 		case s.Meeting.Status != StatusCreated:

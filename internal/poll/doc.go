@@ -17,16 +17,18 @@
 //   - discovery.go: a Discovery, made for the client's Follow, finds new meetings on the pages.
 //
 // For example, somebody begins to wait for three meetings. As newcomers they are due at once, so
-// each gets a GET, eight in a second. The first good response makes a meeting due thirty seconds
-// later (up to nine more in the first two cycles after nobody waited: see plan.phase). Fewer than
-// five waits are not worth a page, so each goes on with a GET every thirty seconds.
+// each gets a GET, an eighth of a second after the last one. The first good response makes a meeting
+// due thirty seconds later (up to nine more in the first two cycles after nobody waited: see
+// plan.phase). Fewer than five meetings are not worth a page, so each goes on with a GET every
+// thirty seconds.
 //
 // If seven waits begin together, the first gets a GET, and the page is already the second request,
-// because from the fifth wait on a sweep begins as soon as any GET is due, a newcomer's too. While
-// the page is under way, the GETs of the others go on. Say that it shows six of the seven. It saves
-// six GETs and costs one request, so it pays: the six become expected, and the page is read every
-// thirty seconds instead. The seventh has a GET every thirty seconds. If the page no longer shows
-// one of the six, that one falls due when the sweep has ended.
+// because from the fifth meeting on a sweep begins as soon as any GET is due, a newcomer's too.
+// While the page is under way, the GETs of the others go on. Say that it shows six of the seven. It
+// saves six GETs and costs one request, so it pays, and is read every thirty seconds instead: those
+// of the six that have no GET under way then become expected, and the others after the next sweep.
+// The seventh has a GET every thirty seconds. If the page no longer shows one of the six, that one
+// falls due when the sweep has ended.
 //
 // With many waits, everything is seen once in a cycle. It takes thirty seconds, or more if they
 // need more requests than fit into that (see cycleOf).

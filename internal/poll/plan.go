@@ -82,7 +82,7 @@ func cycleOf(requests int) time.Duration {
 	return time.Duration(float64(Interval) * math.Sqrt(max(1, float64(requests)/perInterval)))
 }
 
-// start begins the first cycle after a time in which nobody waited.
+// start lets two cycles have the phase, after a time in which nobody waited.
 func (p *plan) start(now time.Duration) { p.phaseEnds = now + 2*(Interval+p.phase) }
 
 // stop forgets the window and the GETs under way, because nobody waits any more. An outage and the
@@ -113,7 +113,17 @@ func (p *plan) join(w *watch, now time.Duration, lastSuffices, rarely bool) {
 			}
 		}
 	}
-	p.schedule(w, p.nextGET(w, now))
+	p.hasten(w, now)
+}
+
+// hasten makes the next GET of a meeting due earlier, if that follows from its state. A GET that is
+// planned for an earlier time keeps its place in the queue.
+func (p *plan) hasten(w *watch, now time.Duration) {
+	next := p.nextGET(w, now)
+	if w.place > 0 {
+		next = min(next, w.dueAt)
+	}
+	p.schedule(w, next)
 }
 
 // leave removes a meeting that nobody awaits any more.
@@ -184,10 +194,10 @@ func (p *plan) ask(w *watch, now time.Duration, number int64, atOnce bool) {
 		p.enter(w, due)
 	}
 	if atOnce {
-		w.notBefore = now
+		w.notBefore = min(w.notBefore, now)
 	}
 	w.asked = number
-	p.schedule(w, p.nextGET(w, now))
+	p.hasten(w, now)
 }
 
 // works ends an outage, because there was a good response.

@@ -100,6 +100,12 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		{"newcomers keep their order in longer cycles", 4 * perInterval, func(_ *testing.T, p *plan, _ []*watch) {
 			p.join(&watch{id: "late"}, now+time.Second, false, false)
 		}, firstInLine, "0"},
+		{"a second wait for one leaves it its place", 1, func(_ *testing.T, p *plan, w []*watch) {
+			p.join(w[0], now+time.Minute, false, false)
+		}, dueAt, now - Interval},
+		{"and so does somebody who asks for its GET", 1, func(_ *testing.T, p *plan, w []*watch) {
+			p.ask(w[0], now+time.Minute, 2, true)
+		}, dueAt, now - Interval},
 		{"a poll puts a meeting off by an interval", 1, func(_ *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 		}, dueAt, now + Interval},

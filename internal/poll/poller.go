@@ -177,7 +177,7 @@ func (p *Poller[M]) stop() {
 	for _, m := range p.meetings {
 		if m.state == underWay {
 			p.plan.enter(&m.watch, due)
-			m.notBefore = p.now() + Interval
+			m.notBefore = max(m.notBefore, p.now()+Interval)
 		}
 	}
 }

@@ -13,8 +13,7 @@ type watch struct {
 	state   state
 	// dueAt is when the next GET is due. While the state is expected, it is the constant never.
 	dueAt time.Duration
-	// notBefore is the earliest time of the next GET. Ask does not change it, but Ask with atOnce
-	// sets it to the present time.
+	// notBefore is the earliest time of the next GET. Only an Ask with atOnce makes it earlier.
 	notBefore time.Duration
 	// seen is when a response last showed the meeting.
 	seen time.Duration
@@ -40,7 +39,8 @@ type state int8
 
 const (
 	// newcomer: somebody has begun to wait, and no GET has been decided on since. It comes before
-	// nearly all others (see nextGET). After a 429, the state is due, but dueAt keeps its place.
+	// nearly all others (see nextGET). If that GET gets a 429, the meeting is no newcomer any more,
+	// but its dueAt stays, and so its place in the queue.
 	newcomer state = iota
 	// due: the GET has a time, which may have come.
 	due

@@ -6,7 +6,8 @@ import (
 )
 
 const (
-	// few: fewer waits begin no sweep, unless a page has already made some of them expected.
+	// few: fewer meetings begin no sweep, unless one of them is expected already or a Discovery needs
+	// the page.
 	few = 5
 	// lookAhead is for how many meetings that a sweep has not shown it reads one page beyond the
 	// window.
@@ -20,8 +21,8 @@ const (
 	firstPage = ""
 )
 
-// window is the pages at the top of the list that are worth reading, because one page of it saves
-// several GETs. A sweep reads them once a cycle, and some pages beyond, so that the window can
+// window is the pages at the top of the list that are worth reading, because together they save more
+// GETs than they cost. A sweep reads them once a cycle, and some pages beyond, so that the window can
 // grow. The meetings on the pages of the window become expected: they have no GET until a sweep has
 // ended without showing them. Every sweep ends, so no meeting is forgotten.
 type window struct {
@@ -54,7 +55,8 @@ type sweep struct {
 	pages int
 	// paid is the number of the last page up to which the sweep has paid for itself.
 	paid int
-	// saved is how many GETs the pages after that one save, which is not enough so far.
+	// saved is how many GETs the pages save that were read after the page with the number paid. They
+	// have not paid for themselves yet.
 	saved int
 	// missing is how many meetings no page of this sweep has shown.
 	missing int
@@ -72,13 +74,14 @@ func (p *plan) pageAt(now time.Duration) time.Duration {
 		return p.retryAt
 	case p.expected > 0 || p.sweepAlways: // a sweep begins once a cycle
 		return max(p.retryAt, p.began+p.cycle(now))
-	case p.awaited >= few && len(p.queue) > 0: // the first one begins once a GET is due, which it may save
+	case p.awaited >= few && len(p.queue) > 0: // likewise, but not before a GET is due, which it may save
 		return max(p.retryAt, p.began+p.cycle(now), p.queue[0].dueAt)
 	}
 	return never
 }
 
-// beginSweep begins a sweep, which should show all meetings that have no GET under way.
+// beginSweep begins a sweep, which should show all meetings that have no GET under way and are not
+// polled rarely.
 func (p *plan) beginSweep(now time.Duration) {
 	p.sweep = new(sweep)
 	p.began = now
@@ -177,7 +180,7 @@ func (p *plan) onPage(w *watch, now time.Duration, inWindow bool) {
 		return
 	}
 	switch {
-	case w.state == underWay: // it stays so; when the GET ends, the time below counts
+	case w.state == underWay: // it stays so; the time below only counts after a 429 or without a GET
 	case inWindow:
 		p.enter(w, expected)
 	default:

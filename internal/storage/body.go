@@ -73,7 +73,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.Progress(sent, b.Size)
 	}
 	switch {
-	case b.ctx.Err() != nil: // Progress blocked
+	case b.ctx.Err() != nil: // the attempt has ended, perhaps while Progress blocked
 	case sent == b.Size:
 		b.watchdog.Reset(b.Response)
 	default:

@@ -70,7 +70,8 @@ const (
 )
 
 // Decide returns what follows an attempt that has ended now, and s with the attempt added. wait is
-// random, and at least the Retry-After of the outcome, unless that is so long that it ends the upload.
+// the random backoff, plus the Retry-After of the outcome; one beyond rest.MaxRetryAfter ends the
+// upload.
 func Decide(s State, o Outcome, now time.Time, wait time.Duration) (Decision, State) {
 	next := nextStep(s, o, now)
 	s.Attempts++
@@ -78,7 +79,8 @@ func Decide(s State, o Outcome, now time.Time, wait time.Duration) (Decision, St
 		return next, s
 	}
 	s.FirstFailure = cmp.Or(s.FirstFailure, now)
-	// A gateway may report an error although the storage behind it has the recording.
+	// nextStep says Poll if storage may have the recording. A gateway may report an error although the
+	// storage behind it has it.
 	s.MayHaveArrived = s.MayHaveArrived || next.Poll || o.StatusCode >= 499 && o.Sent > 0
 	s.WithoutExpect = s.WithoutExpect || o.StatusCode == http.StatusExpectationFailed
 	next.Wait = max(next.Wait, wait)
@@ -103,7 +105,8 @@ func nextStep(s State, o Outcome, now time.Time) Decision {
 	case status/100 == 2 && o.Message == "":
 		return Decision{Step: Stored}
 	case status/100 == 2, status == 0 && o.Sent > 0:
-		// Storage may have the recording. Even a part of it may have used up a URL that is good for one PUT.
+		// Poll: storage may have the recording. Renew: even a part of it may have used up a URL that is
+		// good for one PUT.
 		return Decision{Step: Renew, Wait: settling, Poll: true}
 	case status == 0:
 		return Decision{Step: Retry}

@@ -96,7 +96,7 @@ func (p Put) Send(ctx context.Context) Outcome {
 	b.ctx, b.abort = context.WithCancelCause(ctx)
 	b.watchdog = time.AfterFunc(p.Stall, b.stalled)
 	o, err := Run(b.ctx, func() (Outcome, error) { return p.exchange(b) }, func(Outcome) {})
-	cause := context.Cause(b.ctx) // before b.endReads sets it: nil unless something here ended the attempt
+	cause := context.Cause(b.ctx) // nil unless ctx, the watchdog or a failed read ended the attempt
 	// A 2xx counts even if reading failed, because storage may have the recording. Any other response
 	// does not, because the failed read has caused it.
 	success := o.StatusCode/100 == 2
