@@ -239,9 +239,11 @@ func checkHealth(ctx context.Context, address string) error {
 		return err
 	}
 	defer resp.Body.Close()
-	if resp.Header.Get("Minutes-Fake") != "control" || resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("what answers at %s with status %d is not the control API of minutes-fake",
-			address, resp.StatusCode)
+	switch {
+	case resp.Header.Get("Minutes-Fake") != "control":
+		return fmt.Errorf("what answers at %s is not the control API of minutes-fake", address)
+	case resp.StatusCode != http.StatusOK: // as for a name that is not the machine's
+		return fmt.Errorf("the control API at %s responds with %s", address, resp.Status)
 	}
 	return nil
 }

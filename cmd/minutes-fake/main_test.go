@@ -450,8 +450,8 @@ func TestHealthcheck_TellsWhetherTheProgramIsReady(t *testing.T) {
 	}{
 		p.env["MINUTES_CONTROL_URL"]: {exitDone, ""},
 		p.env["MINUTES_BASE_URL"]:    {exitFailed, "minutes-fake: -healthcheck: what answers at 127.0.0.1:"},
-		other.URL:                    {exitFailed, "with status 200 is not the control API of minutes-fake"},
-		rejecting.URL:                {exitFailed, "with status 403 is not the control API of minutes-fake"},
+		other.URL:                    {exitFailed, "is not the control API of minutes-fake"},
+		rejecting.URL:                {exitFailed, "responds with 403 Forbidden"},
 		closed.Addr().String():       {exitFailed, "connection refused"},
 		"nowhere":                    {exitUsage, `-healthcheck "nowhere": host:port expected`},
 	} {
