@@ -322,8 +322,9 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 				c.status(t, id)
 				time.Sleep(time.Second)
 			}
-			assert.Contains(t, s.Violations()[0].Text,
-				"was polled 3 times in 2s, and was created; 2 workers may poll it 2 times in 30s")
+			v := s.Violations()[0]
+			assert.Contains(t, v.Text, "was polled 3 times in 2s, and was created; 2 workers may poll it 2 times in 30s")
+			assert.Equal(t, []string{id, "Weekly", "weekly", "int_ci"}, []string{v.MeetingID, v.Title, v.ExternalID, v.Caller})
 		}, 1},
 		"every second": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			for range 1 + 1000 + 5 {

@@ -34,6 +34,35 @@ func TestNewServer_LetsSleepersEnd(t *testing.T) {
 	}
 }
 
+func TestSlowRecording_TakesItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		_, err := minutestest.NewServer(t).Client().Meetings.Process(t.Context(), weekly(),
+			minutestest.SlowRecording(1_000_000, 10_000), nil)
+		require.NoError(t, err)
+		assert.Equal(t, 100*time.Second, time.Since(began).Round(time.Second))
+	})
+}
+
+// The time of the service moves on, but not that of its clients.
+func TestAdvanceClock_LeavesClientsAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := unjudged(t)
+		c := callerOf(s)
+		id := c.create(t, "Weekly")
+		c.status(t, id)
+		began := time.Now()
+		now := s.AdvanceClock(time.Hour)
+		assert.Equal(t, time.Hour, now.Sub(began))
+		assert.Equal(t, now, s.Now())
+		c.status(t, id)
+		assert.Len(t, s.Violations(), 1, "the second poll comes at once, by the client's clock")
+		assert.Equal(t, time.Hour, s.Requests(minutes.OpMeetingsGet)[1].At.Sub(began))
+	})
+}
+
 // A caller that polls for new requests gets each one once, even one that began first and ended
 // last.
 func TestRequestsAfter_MissesNoSlowRequest(t *testing.T) {

@@ -170,6 +170,11 @@ func TestInjection_During(t *testing.T) {
 		assert.Equal(t, []int{200, 502, 502, 502, 502, 502, 200, 200}, got)
 		assert.Equal(t, 5, outage.Applied())
 		assert.Equal(t, 5, outage.Seen())
+		twice := s.Inject(minutestest.Match{Times: 2}, minutestest.BadGateway()).During(0, time.Minute)
+		for range 3 {
+			c.send("GET", "/v1/usage", "")
+		}
+		assert.Equal(t, 2, twice.Applied())
 	})
 	for name, use := range map[string]func(i *minutestest.Injection){"unused": func(*minutestest.Injection) {},
 		"optional": func(i *minutestest.Injection) { i.Optional() }} {
@@ -257,7 +262,7 @@ func TestAddMeetings_ContinueByThemselves(t *testing.T) {
 				Status: minutes.StatusTranscribing, Count: 3},
 			minutestest.WorldMeeting{Title: "Failing", Status: minutes.StatusAudioUploaded},
 			minutestest.WorldMeeting{Title: "No audio", ExternalID: "x", Count: 2, Status: minutes.StatusCreated},
-			minutestest.WorldMeeting{Title: "Private", CreatorID: "emp_ben"},
+			minutestest.WorldMeeting{Title: "Private", ExternalID: "p", Count: 1, CreatorID: "emp_ben"},
 		)
 		require.Len(t, ids, 7)
 		usage, err := client.Usage.Get(t.Context())
@@ -273,7 +278,7 @@ func TestAddMeetings_ContinueByThemselves(t *testing.T) {
 		assert.Equal(t, []string{
 			"Standup  emp_ada minutes_ready", "Standup  emp_ada minutes_ready", "Standup  emp_ada minutes_ready",
 			"Failing  int_ci minutes_failed",
-			"No audio x-1 int_ci created", "No audio x-2 int_ci created", "Private  emp_ben minutes_ready",
+			"No audio x-1 int_ci created", "No audio x-2 int_ci created", "Private p emp_ben minutes_ready",
 		}, got)
 		_, err = client.Meetings.Get(t.Context(), ids[6])
 		require.ErrorIs(t, err, minutes.ErrNotFound, "the default visibility of a member's meeting is private")

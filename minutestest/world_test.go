@@ -67,6 +67,7 @@ func TestDefaultWorld(t *testing.T) {
 		statuses[m.Status] = true
 	}
 	assert.Len(t, statuses, 4, "a member in each status")
+	assert.True(t, acme.Project("prj_mercury").Archived)
 }
 
 // A test that cannot run in a bubble does not wait for the second poll, which comes thirty real
