@@ -13,8 +13,8 @@ import (
 // FollowOptions configures [MeetingsService.Follow]. A nil pointer or a zero field selects the
 // default. A field that the call cannot use is a *[ParamError].
 type FollowOptions struct {
-	// Since is compared with Meeting.CreatedAt, and Follow leaves out older meetings. The default
-	// is two minutes before the call, because the service's clock may be behind.
+	// Since is compared with Meeting.CreatedAt, and Follow leaves out older meetings. The default is
+	// two minutes before the loop begins, because the service's clock may be behind.
 	//
 	// For a program that restarts, set Skip, and set Since so far back that it covers its longest
 	// outage plus the longest time from the creation of a meeting to its minutes: a meeting that is
@@ -82,8 +82,8 @@ func (o *FollowOptions) waitOptions() *WaitOptions {
 // after ever longer times, up to a day, until Skip returns true.
 //
 // An error as the second value comes with a nil Result and ends Follow. It is a *[WaitError] if ctx
-// is done or the service rejected the key or the request for the list, and a *[ParamError] if an
-// option is invalid.
+// is done or the service rejected the key or the request for the list, and a *[ParamError] if ctx is
+// nil or an option is invalid.
 //
 // [section 4.2]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#42-meetings
 // [docs/polling.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/polling.md
@@ -163,7 +163,8 @@ func (f *following) waitAndYield(ctx context.Context, m *Meeting) (again bool) {
 
 	seen, err := f.core.wait(ctx, m.ID, g)
 	r.Meeting = cmp.Or(seen, m)
-	if f.yieldsNothing(ctx, err) {
+	f.abortIfKeyRejected(err)
+	if yieldsNothing(ctx, err) {
 		return false
 	}
 	// First the slot, which may take long, and then Skip, right before the fetch.
@@ -172,7 +173,8 @@ func (f *following) waitAndYield(ctx context.Context, m *Meeting) (again bool) {
 	}
 	if err == nil && f.opts.fetches() {
 		err = f.fetch(ctx, r, f.opts, &unseen)
-		if f.yieldsNothing(ctx, err) {
+		f.abortIfKeyRejected(err)
+		if yieldsNothing(ctx, err) {
 			return false
 		}
 	}
@@ -181,16 +183,18 @@ func (f *following) waitAndYield(ctx context.Context, m *Meeting) (again bool) {
 	return f.loop.yield(r) && err != nil && !failed
 }
 
-// yieldsNothing reports whether the meeting has no Result after an error: ctx is done, somebody
-// deleted the meeting, or the service rejected the key. A rejected key stops the loop.
-func (f *following) yieldsNothing(ctx context.Context, err error) bool {
+// abortIfKeyRejected aborts the loop if that is what the error says. Then ctx is done as well.
+func (f *following) abortIfKeyRejected(err error) {
 	e, isAPI := errors.AsType[*Error](err)
-	switch {
-	case ctx.Err() != nil: // the loop reports it
-		return true
-	case KeyRejected(err):
-		f.loop.stop(e)
-		return true
+	if isAPI && KeyRejected(e) {
+		f.loop.abort(e)
 	}
-	return isAPI && e.Code == ErrNotFound && e.Operation == OpMeetingsGet
+}
+
+// yieldsNothing reports whether a meeting has no Result after an error: ctx is done, which the loop
+// reports, or somebody has deleted the meeting.
+func yieldsNothing(ctx context.Context, err error) bool {
+	e, isAPI := errors.AsType[*Error](err)
+	deleted := isAPI && e.Code == ErrNotFound && e.Operation == OpMeetingsGet
+	return ctx.Err() != nil || deleted
 }

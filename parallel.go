@@ -21,7 +21,8 @@ type loop struct {
 	cancel context.CancelFunc // ends all work
 	unseen chan struct{}      // holds a token for each result that is being fetched, or that the body has not seen
 
-	// stopReading ends the inputs, unless they block. The work goes on.
+	// stopReading cancels the ctx of the inputs. It cannot end a sequence of the caller's that
+	// blocks. The work goes on.
 	stopReading context.CancelFunc
 
 	// workers are the goroutines that work on inputs.
@@ -45,13 +46,12 @@ const (
 )
 
 // inputs yields what a loop works on, and may block. Its ctx is done when the loop reads no further
-// input. Its error stops the loop.
+// input. Its error, which only Follow's returns, aborts the loop.
 type inputs[In any] func(ctx context.Context, yield func(In) bool) error
 
 // parallel calls work for each input, each on a goroutine of its own, until all work has ended. If
-// the body leaves the loop, parallel cancels the work and waits for it. When ctx is done, or the
-// loop is stopped, it takes no further input; once all work has ended, the body then gets the
-// reason.
+// the body leaves the loop, parallel cancels the work and waits for it. Once ctx is done or stopped
+// is set, it takes no further input; when all work has ended, the body then gets the reason.
 func parallel[In any](
 	ctx context.Context, body func(*Result, error) bool, inputs inputs[In], work func(context.Context, *loop, In),
 ) {
@@ -72,7 +72,7 @@ func parallel[In any](
 			return l.begin(func() { work(ctx, l, in) })
 		})
 		if err != nil {
-			l.stop(rest.WithCause(ctx, err))
+			l.abort(rest.WithCause(ctx, err))
 		}
 	}()
 	defer l.endWork()
@@ -82,9 +82,9 @@ func parallel[In any](
 	}
 }
 
-// run calls the functions of onLoop until all work has ended, and there are no further inputs or
-// the loop is stopped. Before it returns, it still begins an input that waits in onLoop already,
-// because a sequence that reads a channel cannot take it back.
+// run calls the functions of onLoop, until the body leaves the loop, or until no work is left and no
+// input follows (the inputs have ended, or stopped is set). Before it returns, it still begins an
+// input that waits in onLoop already, because a sequence that reads a channel cannot take it back.
 func (l *loop) run(ctx context.Context) {
 	reading := true
 	for !l.left {
@@ -93,8 +93,8 @@ func (l *loop) run(ctx context.Context) {
 		}
 		switch {
 		case l.working > 0:
-			// Without ctx.Done: when ctx is done, or the key is rejected, each worker ends, and its
-			// last task lowers working.
+			// Without ctx.Done: when it is done, each worker ends, and its last task lowers working. After
+			// a rejected key, each ends as well, with the response to its own next request.
 			task := <-l.tasks
 			task()
 		case reading && l.stopped == nil:
@@ -146,10 +146,10 @@ func (l *loop) begin(work func()) (more bool) {
 	return more
 }
 
-// yield passes a result to the body of the loop, and returns false if the loop is over. After a
-// rejected key, no further input is read. But the work is not canceled, so that each pending
-// meeting gets a result of its own: the poller ends all waits with the same error, and every other
-// request gets it from the service.
+// yield passes a result to the body of the loop, and returns false if the loop is over. In WaitAll
+// and ProcessAll, no further input is read after a rejected key. (Follow calls abort instead.) But
+// the work is not canceled, so that each pending meeting gets a result of its own: the poller ends
+// all waits with the same error, and every other request gets it from the service.
 func (l *loop) yield(r *Result) (more bool) {
 	l.onLoop(func() {
 		e, ok := errors.AsType[*Error](r.Err)
@@ -173,8 +173,8 @@ func (l *loop) onStatus(f func(*Meeting)) func(*Meeting) {
 	}
 }
 
-// stop ends all work, and then the loop, with an error.
-func (l *loop) stop(err error) {
+// abort cancels all work, and ends the loop with an error.
+func (l *loop) abort(err error) {
 	l.onLoop(func() {
 		l.stopped = cmp.Or(l.stopped, err)
 		l.cancel()

@@ -199,9 +199,9 @@ type Job struct {
 //   - ProcessAll starts as many jobs as [WithUploadConcurrency] allows, and the next one when the
 //     upload of a job has ended. So a long list of jobs does not open all its recordings at once.
 //   - ProcessAll ranges over jobs on another goroutine. That goroutine ends no later than
-//     the loop, unless jobs blocks at that moment: then it ends when jobs next yields. Source and
-//     Progress run on other goroutines, too, but OnStatus runs on that of the loop. A panic in
-//     jobs, Source or Progress ends the program.
+//     the loop, unless jobs blocks at that moment: then it ends when jobs next yields, and that job
+//     is not run. Source and Progress run on other goroutines, too, but OnStatus runs on that of
+//     the loop. A panic in jobs, Source or Progress ends the program.
 //   - When ctx is done, or the service rejects the key, ProcessAll reads no further job, and each
 //     job that is running gets a Result, whose Err is ctx's error or the rejection of the key, as
 //     in Process. This is not a failure of the recording, so run the job again. Jobs that were not
@@ -214,9 +214,9 @@ type Job struct {
 // error of Process.
 //
 // An error as the second value comes with a nil Result and ends the loop, once each job that was
-// read has had its own Result. It is a *[WaitError] if ctx is done, even if that was only after all
-// jobs had ended, or if the service rejected the key (see [KeyRejected]). It is a *[ParamError] if
-// jobs is nil or opts are invalid.
+// read has had its own Result. It is a *[WaitError] if ctx is done, even if only the body was still
+// busy with the last Result, or if the service rejected the key (see [KeyRejected]). It is a
+// *[ParamError] if ctx or jobs is nil or opts are invalid.
 func (s *MeetingsService) ProcessAll(
 	ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions,
 ) iter.Seq2[*Result, error] {
@@ -230,15 +230,17 @@ func (s *MeetingsService) ProcessAll(
 		// starting holds a token for each job of this loop before the end of its upload. The upload
 		// itself takes one of the Client's slots, too.
 		starting := make(chan struct{}, cap(s.core.uploadSlots))
-		inputs := func(ctx context.Context, yield func(Job) bool) error {
-			mayStart := func() bool { // for the next job, to which the token passes
+		inputs := func(readingCtx context.Context, yield func(Job) bool) error {
+			// mayStart takes the token of the next job, before jobs yields it: a job that was read must be
+			// run. The job frees the token.
+			mayStart := func() bool {
 				next := slot{tokens: starting}
-				return next.acquire(ctx) == nil && ctx.Err() == nil
+				return next.acquire(readingCtx) == nil && readingCtx.Err() == nil
 			}
 			more := mayStart()
 			if more {
 				jobs(func(job Job) bool {
-					more = more && yield(job) && mayStart() // even if jobs ignores an earlier false
+					more = more && yield(job) && mayStart() // jobs may go on although it got false
 					return more
 				})
 			}
@@ -251,8 +253,8 @@ func (s *MeetingsService) ProcessAll(
 				unseen:  slot{tokens: l.unseen},
 			}
 			defer p.unseen.free()
-			// At the latest when the body has seen the result: if it is that of a rejected key, no further
-			// job starts.
+			// A job that fails before the end of its upload frees its slot when the body has seen the result.
+			// So after a rejected key the loop has stopped reading before a slot is free.
 			defer p.jobSlot.free()
 			p.opts.OnStatus = l.onStatus(o.OnStatus)
 			if job.Progress != nil {

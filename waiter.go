@@ -139,7 +139,7 @@ func (o *WaitOptions) goal() goal {
 //     yielded once.
 //   - WaitAll ranges over ids on another goroutine, so ids may block, and a panic in it ends the
 //     program. That goroutine ends no later than the loop, unless ids blocks at that moment: then
-//     the goroutine ends when ids next yields.
+//     the goroutine ends when ids next yields, and that id gets no Result.
 //   - If you leave the loop, the remaining waits end, but the service goes on processing their
 //     meetings.
 //   - If the body of the loop is slow, WaitAll fetches the minutes of only a few meetings ahead of
@@ -151,9 +151,9 @@ func (o *WaitOptions) goal() goal {
 // is still pending gets a Result with that error.
 //
 // An error as the second value comes with a nil Result and ends the loop, once each id that was
-// read has had its own Result. It is a *[WaitError] if ctx is done, even if that was only after all
-// waits had ended, or if the service rejected the key (see [KeyRejected]). It is a *[ParamError] if
-// ids is nil or opts are invalid.
+// read has had its own Result. It is a *[WaitError] if ctx is done, even if only the body was still
+// busy with the last Result, or if the service rejected the key (see [KeyRejected]). It is a
+// *[ParamError] if ctx or ids is nil or opts are invalid.
 func (s *MeetingsService) WaitAll(
 	ctx context.Context, ids iter.Seq[string], opts *WaitOptions,
 ) iter.Seq2[*Result, error] {
@@ -165,10 +165,10 @@ func (s *MeetingsService) WaitAll(
 			return
 		}
 		seen := make(map[string]bool)
-		inputs := func(ctx context.Context, yield func(string) bool) error {
+		inputs := func(readingCtx context.Context, yield func(string) bool) error {
 			ids(func(id string) bool {
 				if seen[id] {
-					return ctx.Err() == nil // it is done when no further id is read
+					return readingCtx.Err() == nil
 				}
 				seen[id] = true
 				return yield(id)
