@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -61,8 +60,15 @@ func (s *Server) requestsAfter(method string, seq int, of []minutes.Operation) [
 
 const masked = "(masked)"
 
-// credential matches the names of headers and parameters that hold a secret, whatever it is.
-var credential = regexp.MustCompile(`(?i)authorization|cookie|api-?key|token|secret|password|signature`)
+// credentials are in the names of headers and parameters that hold a secret, whatever it is.
+var credentials = []string{
+	"authorization", "cookie", "apikey", "api-key", "token", "secret", "password", "signature",
+}
+
+func holdsCredential(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(credentials, func(word string) bool { return strings.Contains(name, word) })
+}
 
 // mask removes the secrets: credentials, of which the scheme stays, what signs an upload URL, and
 // the key wherever else the client has put it. A key of a few characters is not a secret, and would
@@ -80,7 +86,7 @@ func mask(r *Request, key string) {
 	for name, values := range r.Header {
 		for i, value := range values {
 			values[i] = hide(value)
-			if credential.MatchString(name) {
+			if holdsCredential(name) {
 				values[i] = maskedCredential(name, value)
 			}
 		}
@@ -88,7 +94,7 @@ func mask(r *Request, key string) {
 	for name, values := range r.Query {
 		for i, value := range values {
 			values[i] = hide(value)
-			if r.Operation == minutes.OpUpload || credential.MatchString(name) {
+			if r.Operation == minutes.OpUpload || holdsCredential(name) {
 				values[i] = masked
 			}
 		}
