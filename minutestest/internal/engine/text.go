@@ -3,13 +3,11 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	htmltemplate "html/template"
-	"io"
+	"html"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	texttemplate "text/template"
 	"unicode"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -103,41 +101,51 @@ type line struct {
 	Text string
 }
 
-var markdownMinutes = texttemplate.Must(texttemplate.New("markdown").Parse(`# {{.Title}}
-
-*{{.Template}}*
-
-{{range .Facts}}- **{{.Name}}:** {{.Text}}
-{{end}}
-{{- range .Sections}}
-## {{.Heading}}
-
-{{range .Lines}}- **{{.Name}}:** {{.Text}}
-{{else}}None.
-{{end}}
-{{- end}}`))
-
-var htmlMinutes = htmltemplate.Must(htmltemplate.New("html").Parse(`<article>
-<h1>{{.Title}}</h1>
-<p><em>{{.Template}}</em></p>
-<ul>
-{{range .Facts}}<li><strong>{{.Name}}:</strong> {{.Text}}</li>
-{{end}}</ul>
-{{range .Sections}}<h2>{{.Heading}}</h2>
-<ul>
-{{range .Lines}}<li><strong>{{.Name}}:</strong> {{.Text}}</li>
-{{else}}<li>None.</li>
-{{end}}</ul>
-{{end}}</article>
-`))
-
-// written fills a template in.
-func written(template interface{ Execute(io.Writer, any) error }, t text) string {
+// markdown writes minutes in Markdown. This and [text.html] use no package template, because that
+// makes each program half as large again: with it, the linker has to keep every exported method.
+func (t text) markdown() string {
 	var b strings.Builder
-	err := template.Execute(&b, t)
-	if err != nil {
-		panic(err) // the templates above fit the type
+	item := func(l line) { fmt.Fprintf(&b, "- **%s:** %s\n", l.Name, l.Text) }
+	fmt.Fprintf(&b, "# %s\n\n*%s*\n\n", t.Title, t.Template)
+	for _, fact := range t.Facts {
+		item(fact)
 	}
+	for _, s := range t.Sections {
+		fmt.Fprintf(&b, "\n## %s\n\n", s.Heading)
+		for _, l := range s.Lines {
+			item(l)
+		}
+		if len(s.Lines) == 0 {
+			b.WriteString("None.\n")
+		}
+	}
+	return b.String()
+}
+
+// html writes the same in HTML.
+func (t text) html() string {
+	var b strings.Builder
+	item := func(l line) {
+		fmt.Fprintf(&b, "<li><strong>%s:</strong> %s</li>\n", html.EscapeString(l.Name), html.EscapeString(l.Text))
+	}
+	b.WriteString("<article>\n")
+	fmt.Fprintf(&b, "<h1>%s</h1>\n<p><em>%s</em></p>\n", html.EscapeString(t.Title), html.EscapeString(t.Template))
+	b.WriteString("<ul>\n")
+	for _, fact := range t.Facts {
+		item(fact)
+	}
+	b.WriteString("</ul>\n")
+	for _, s := range t.Sections {
+		fmt.Fprintf(&b, "<h2>%s</h2>\n<ul>\n", s.Heading)
+		for _, l := range s.Lines {
+			item(l)
+		}
+		if len(s.Lines) == 0 {
+			b.WriteString("<li>None.</li>\n")
+		}
+		b.WriteString("</ul>\n")
+	}
+	b.WriteString("</article>\n")
 	return b.String()
 }
 
@@ -145,7 +153,7 @@ func written(template interface{ Execute(io.Writer, any) error }, t text) string
 func (o *organisation) minutes(m *meeting) (markdown, html string) {
 	sc := o.service.scripts.of(m)
 	t := o.text(m)
-	return cmp.Or(sc.Markdown, written(markdownMinutes, t)), cmp.Or(sc.HTML, written(htmlMinutes, t))
+	return cmp.Or(sc.Markdown, t.markdown()), cmp.Or(sc.HTML, t.html())
 }
 
 func (o *organisation) text(m *meeting) text {

@@ -225,6 +225,58 @@ func TestMinutes(t *testing.T) {
 	}
 }
 
+// Both formats say the same, and HTML shows all text as it is.
+func TestMinutes_HaveTwoFormats(t *testing.T) {
+	t.Parallel()
+	s := newRig(t, withAcme(func(o *world.Organisation) {
+		o.Templates = []world.Template{{ID: "tpl_a", Name: "Brief & <short>"}}
+	}))
+	require.NoError(t, s.Script(world.Script{Transcript: "spk_0: We agreed on a < b."}))
+	_, markdown, html := s.said(`"title":"<Weekly> & more","participant_ids":["emp_bob"]`)
+	assert.Equal(t, `# <Weekly> & more
+
+*Brief & <short>*
+
+- **Date:** 2026-03-02
+- **Duration:** 0:00:01
+- **Participants:** Bob <Builder> & Sons
+
+## Summary
+
+None.
+
+## Decisions
+
+- **Bob <Builder> & Sons:** We agreed on a < b.
+
+## Actions
+
+None.
+`, markdown)
+	assert.Equal(t, `<article>
+<h1>&lt;Weekly&gt; &amp; more</h1>
+<p><em>Brief &amp; &lt;short&gt;</em></p>
+<ul>
+<li><strong>Date:</strong> 2026-03-02</li>
+<li><strong>Duration:</strong> 0:00:01</li>
+<li><strong>Participants:</strong> Bob &lt;Builder&gt; &amp; Sons</li>
+</ul>
+<h2>Summary</h2>
+<ul>
+<li>None.</li>
+</ul>
+<h2>Decisions</h2>
+<ul>
+<li><strong>Bob &lt;Builder&gt; &amp; Sons:</strong> We agreed on a &lt; b.</li>
+</ul>
+<h2>Actions</h2>
+<ul>
+<li>None.</li>
+</ul>
+</article>
+`, html)
+}
+
 // TestMinutes_FollowScript: who speaks is named by the label, whoever that is, and a format that
 // the script leaves out is written from its transcript.
 func TestMinutes_FollowScript(t *testing.T) {
