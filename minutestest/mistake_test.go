@@ -1,4 +1,4 @@
-package mistake_test
+package minutestest_test
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/meeting-minutes/minutes-go/internal/mistake"
 )
+
+// The tests of internal/mistake are here, because each package with tests is one more program to link.
 
 func TestInGo_TranslatesNamesButNoValues(t *testing.T) {
 	t.Parallel()

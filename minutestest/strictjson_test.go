@@ -1,4 +1,4 @@
-package strictjson_test
+package minutestest_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,8 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/strictjson"
 )
+
+// The tests of internal/strictjson are here, because each package with tests is one more program to link.
 
 type form struct {
 	embedded
@@ -47,7 +49,7 @@ type strict struct{ inner embedded }
 
 func (s *strict) UnmarshalJSON(data []byte) error { return strictjson.Decode(data, &s.inner) }
 
-func TestDecode_ReadsEveryField(t *testing.T) {
+func TestStrictJSON_ReadsEveryField(t *testing.T) {
 	t.Parallel()
 	const text = "\ufeff" + `{"name":"n","text":"t","count":1,"on":true,"list":[{"name":"a"},{"NAME":"b"}],
 		"header":{"A":"b"},"after":"1m30s","strict":{"name":"s"},"any":[{"x":1}],"at":null,"wait":null,"deep":null} `
@@ -63,7 +65,7 @@ func TestDecode_ReadsEveryField(t *testing.T) {
 	assert.Equal(t, `"1m30s"`, string(written))
 }
 
-func TestDecode_NamesPath(t *testing.T) {
+func TestStrictJSON_NamesPath(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		``:                                `the JSON value is not complete`,
@@ -101,7 +103,7 @@ func TestDecode_NamesPath(t *testing.T) {
 }
 
 // An error of a type that reads itself is not lost.
-func TestDecode_ReturnsErrorsOfTypes(t *testing.T) {
+func TestStrictJSON_ReturnsErrorsOfTypes(t *testing.T) {
 	t.Parallel()
 	var got struct {
 		Broken broken `json:"broken"`
