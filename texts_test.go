@@ -255,18 +255,10 @@ func TestTroubleshooting_QuotesTheSource(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("docs/troubleshooting.md")
 	require.NoError(t, err)
-	source := "x509: certificate signed by unknown authority " +
+	source := sourceText(t, "*.go", "internal/*/*.go", "minutestest/*.go") +
+		"x509: certificate signed by unknown authority " +
 		"deadlock: all goroutines in bubble are blocked; " +
 		"main bubble goroutine has exited but blocked goroutines remain "
-	for _, pattern := range []string{"*.go", "internal/*/*.go", "minutestest/*.go"} {
-		names, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		for _, name := range names {
-			text, err := os.ReadFile(name)
-			require.NoError(t, err)
-			source += string(text)
-		}
-	}
 	quotes := regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(string(page), -1)
 	for _, quote := range quotes {
 		assert.Contains(t, source, quote[1])
@@ -332,19 +324,28 @@ func TestObservability_ListsMessagesAndMetrics(t *testing.T) {
 // matches returns what a pattern finds in source files, which is at least something.
 func matches(t *testing.T, files, pattern string) [][]string {
 	t.Helper()
-	names, err := filepath.Glob(files)
-	require.NoError(t, err)
-	var found [][]string
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(name)
-		require.NoError(t, err)
-		found = append(found, regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1)...)
-	}
+	found := regexp.MustCompile(pattern).FindAllStringSubmatch(sourceText(t, files), -1)
 	require.NotEmpty(t, found, files)
 	return found
+}
+
+// sourceText returns the content of all source files but tests.
+func sourceText(t *testing.T, patterns ...string) string {
+	t.Helper()
+	var source strings.Builder
+	for _, pattern := range patterns {
+		names, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			source.Write(text)
+		}
+	}
+	return source.String()
 }
 
 // headings returns the anchors of the headings of a text.
@@ -353,8 +354,13 @@ func headings(t *testing.T, path string) []string {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	var names []string
-	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
-		name := regexp.MustCompile(`[^\w -]`).ReplaceAllString(strings.ToLower(m[1]), "")
+	other := regexp.MustCompile(`[^\w -]`)
+	for line := range strings.Lines(string(text)) {
+		title, found := strings.CutPrefix(strings.TrimLeft(strings.TrimSuffix(line, "\n"), "#"), " ")
+		if !found || !strings.HasPrefix(line, "#") {
+			continue
+		}
+		name := other.ReplaceAllString(strings.ToLower(title), "")
 		names = append(names, strings.ReplaceAll(name, " ", "-"))
 	}
 	return names
