@@ -57,6 +57,7 @@ func packets(before string) string {
 
 func TestFromFile_FindsContentType(t *testing.T) {
 	t.Parallel()
+	dir := t.TempDir()
 	for _, test := range []struct{ name, content, want string }{
 		// The content decides, whatever the name says.
 		{"a.wav", magicWAV, "audio/wav"},
@@ -124,8 +125,7 @@ func TestFromFile_FindsContentType(t *testing.T) {
 		{"a.m4a", "\x00\x00\x00\x20ftyp", "audio/mp4"},
 	} {
 		t.Run(test.name+" "+test.want, func(t *testing.T) {
-			t.Parallel()
-			path := filepath.Join(t.TempDir(), test.name)
+			path := filepath.Join(dir, test.name)
 			require.NoError(t, os.WriteFile(path, []byte(test.content), 0o600))
 			rec, err := minutes.FromFile(path)(t.Context())
 			require.NoError(t, err)
@@ -143,6 +143,7 @@ func TestFromFile_FindsContentType(t *testing.T) {
 // What is not a recording is rejected before any request, whatever its name says.
 func TestFromFile_RejectsOtherFormats(t *testing.T) {
 	t.Parallel()
+	dir := t.TempDir()
 	const unknownFormat = "the format of the recording is not known; if it is audio or video, " +
 		"pass its content type to FromReader or FromReaderAt"
 	for _, test := range []struct{ name, content, want string }{
@@ -162,8 +163,7 @@ func TestFromFile_RejectsOtherFormats(t *testing.T) {
 		{"album.mp3", "PK\x03\x04\x14\x00", "the content is application/zip, not a recording"},
 	} {
 		t.Run(test.name+" "+test.want, func(t *testing.T) {
-			t.Parallel()
-			path := filepath.Join(t.TempDir(), test.name)
+			path := filepath.Join(dir, test.name)
 			require.NoError(t, os.WriteFile(path, []byte(test.content), 0o600))
 			rec, err := minutes.FromFile(path)(t.Context())
 			require.Zero(t, rec)
@@ -211,7 +211,7 @@ func TestUpload_CompletesContentType(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := minutestest.NewServer(t)
 					id := testkit.Waiting(t, srv)
-					err := testkit.Client(srv).Meetings.Upload(t.Context(), id, source, nil)
+					err := direct(srv).Meetings.Upload(t.Context(), id, source, nil)
 					puts := srv.Requests(minutes.OpUpload)
 					if strings.Contains(test.want, "/") && !strings.Contains(test.want, " not a ") {
 						require.NoError(t, err)
