@@ -53,8 +53,9 @@ func follow(
 }
 
 // direct returns a Client that needs no connection.
-func direct(srv *minutestest.Server) *minutes.Client {
-	return testkit.Client(srv, minutes.WithHTTPClient(testkit.Direct(srv)))
+func direct(srv *minutestest.Server, opts ...minutes.Option) *minutes.Client {
+	noConnection := minutes.WithHTTPClient(testkit.Direct(srv))
+	return testkit.Client(srv, append([]minutes.Option{noConnection}, opts...)...)
 }
 
 func titles(got followed) (all []string) {
@@ -87,9 +88,9 @@ func TestFollow_YieldsEachMeetingThatOthersCreate(t *testing.T) {
 		srv.Script(
 			minutestest.Script{Title: "meeting 3", Outcome: minutes.StatusTranscriptionFailed},
 			minutestest.Script{Title: "meeting 4", Outcome: minutes.StatusAudioRejected})
-		testkit.Uploaded(t, testkit.Client(srv), "old")
+		testkit.Uploaded(t, direct(srv), "old")
 		time.Sleep(time.Hour)
-		others(t, srv, 5*time.Minute, 10, func(c *minutes.Client, i int) {
+		others(t, srv, 127*time.Second, 10, func(c *minutes.Client, i int) {
 			m := testkit.Uploaded(t, c, fmt.Sprint("meeting ", i))
 			if i == 5 {
 				time.Sleep(4 * time.Minute)
@@ -97,7 +98,7 @@ func TestFollow_YieldsEachMeetingThatOthersCreate(t *testing.T) {
 			}
 		})
 		opts := &minutes.FollowOptions{Format: minutes.FormatMarkdown, Transcript: true}
-		got := follow(t, srv, direct(srv), 2*time.Hour, opts)
+		got := follow(t, srv, direct(srv), 45*time.Minute, opts)
 
 		require.ErrorIs(t, got.loopErr, context.DeadlineExceeded)
 		require.Len(t, got.results, 9)
@@ -117,7 +118,7 @@ func TestFollow_YieldsEachMeetingThatOthersCreate(t *testing.T) {
 		}
 		require.NotContains(t, titles(got), "old")
 		require.NotContains(t, titles(got), "meeting 5", "deleted")
-		require.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsList)), 4*60, "one page a cycle")
+		require.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsList)), 2*45, "one page a cycle")
 		require.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsGet)), 20, "the pages show nearly all")
 	})
 }
@@ -130,17 +131,17 @@ func TestFollow_YieldsMeetingsCreatedSince(t *testing.T) {
 		testkit.Uploaded(t, c, "too old")
 		time.Sleep(time.Hour)
 		since := time.Now()
-		for i := range 130 {
+		for i := range 60 {
 			testkit.Uploaded(t, c, fmt.Sprint(i))
 		}
 		time.Sleep(24 * time.Hour)
 		handled := func(m *minutes.Meeting) bool { return m.Title == "17" }
 		got := follow(t, srv, direct(srv), time.Minute, &minutes.FollowOptions{Since: since, Skip: handled})
-		require.Len(t, got.results, 129)
+		require.Len(t, got.results, 59)
 		require.NotContains(t, titles(got), "17")
 		require.NotContains(t, titles(got), "too old")
 		require.Empty(t, srv.Requests(minutes.OpMeetingsGet))
-		require.Len(t, srv.Requests(minutes.OpMeetingsMinutes), 129)
+		require.Len(t, srv.Requests(minutes.OpMeetingsMinutes), 59)
 	})
 }
 
@@ -172,11 +173,11 @@ func TestFollow_WaitsForAudio(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		testkit.Waiting(t, srv) // for ever
-		m, _, err := testkit.Client(srv).Meetings.Create(t.Context(),
+		m, _, err := direct(srv).Meetings.Create(t.Context(),
 			&minutes.MeetingCreateParams{Title: "late", Date: "2026-11-20"})
 		require.NoError(t, err)
 		time.AfterFunc(time.Hour, func() {
-			assert.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
+			assert.NoError(t, direct(srv).Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
 		})
 		got := follow(t, srv, direct(srv), 2*time.Hour, nil)
 		require.Equal(t, []string{"late"}, titles(got))
@@ -191,7 +192,7 @@ func TestFollow_SlowBodyDelaysNoPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		testbase.Timeout(t, 24*time.Hour)
 		srv := minutestest.NewServer(t)
-		others(t, srv, time.Minute, 30, func(c *minutes.Client, i int) {
+		others(t, srv, time.Minute, 8, func(c *minutes.Client, i int) {
 			testkit.Uploaded(t, c, fmt.Sprint("meeting ", i))
 		})
 		seen := 0
@@ -201,9 +202,9 @@ func TestFollow_SlowBodyDelaysNoPoll(t *testing.T) {
 			seen++
 			if seen == 1 {
 				pages := len(srv.Requests(minutes.OpMeetingsList))
-				time.Sleep(time.Hour)
-				require.Greater(t, len(srv.Requests(minutes.OpMeetingsList)), pages+100)
-			} else if seen == 30 {
+				time.Sleep(20 * time.Minute)
+				require.Greater(t, len(srv.Requests(minutes.OpMeetingsList)), pages+33)
+			} else if seen == 8 {
 				break
 			}
 		}
@@ -223,8 +224,8 @@ func TestFollow_OutlastsFailures(t *testing.T) {
 		"the list answers 429":      {minutes.OpMeetingsList, 8, minutestest.RateLimit("")},
 		"the list is a page":        {minutes.OpMeetingsList, 8, minutestest.Respond(200, "text/html", "<p>Sign in")},
 		"polls answer 500":          {minutes.OpMeetingsGet, 10, minutestest.Refuse(minutes.ErrInternal)},
-		"the minutes answer 500":    {minutes.OpMeetingsMinutes, 100, minutestest.Refuse(minutes.ErrInternal)},
-		"the minutes are not ready": {minutes.OpMeetingsMinutes, 20, minutestest.Refuse(minutes.ErrMinutesNotReady)},
+		"the minutes answer 500":    {minutes.OpMeetingsMinutes, 24, minutestest.Refuse(minutes.ErrInternal)},
+		"the minutes are not ready": {minutes.OpMeetingsMinutes, 12, minutestest.Refuse(minutes.ErrMinutesNotReady)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -235,12 +236,12 @@ func TestFollow_OutlastsFailures(t *testing.T) {
 					srv.Inject(pages, minutestest.Refuse(minutes.ErrInternal))
 				}
 				srv.Inject(minutestest.Match{Operation: test.of, Nth: 2, Times: test.times}, test.fault)
-				others(t, srv, time.Minute, 5, func(c *minutes.Client, i int) {
+				others(t, srv, time.Minute, 3, func(c *minutes.Client, i int) {
 					testkit.Uploaded(t, c, fmt.Sprint("meeting ", i))
 				})
-				got := follow(t, srv, direct(srv), 90*time.Minute, nil)
+				got := follow(t, srv, direct(srv), 45*time.Minute, nil)
 				require.ErrorIs(t, got.loopErr, context.DeadlineExceeded)
-				require.Len(t, got.results, 5)
+				require.Len(t, got.results, 3)
 				for title := range got.results {
 					require.NoError(t, got.errs[title])
 				}
@@ -276,9 +277,8 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 		0, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute,
 		320 * time.Minute, 640 * time.Minute, 1280 * time.Minute, 24 * time.Hour, 24 * time.Hour,
 	}
-	hours := testbase.Many(4*24, 3)
-	within := time.Hour * time.Duration(hours)
-	yields := testbase.Many(len(gaps), 5)
+	minutesPassed := testbase.Many(4*24*60, 80)
+	yields := testbase.Many(len(gaps), 4)
 	for name, test := range map[string]struct {
 		faults int
 		skip   func(yields int) bool // of the bad meeting; nil: no Skip
@@ -286,17 +286,17 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 		want   int // yields of the bad meeting
 		last   error
 	}{
-		"up to once a day":   {always, nil, within, yields, minutes.ErrForbidden},
-		"with Skip":          {always, func(int) bool { return false }, 2 * time.Hour, 4, minutes.ErrForbidden},
-		"until it works":     {3, nil, 2 * time.Hour, 4, nil},
-		"until Skip says so": {always, func(n int) bool { return n == 2 }, time.Hour, 2, minutes.ErrForbidden},
+		"up to once a day":   {always, nil, time.Duration(minutesPassed) * time.Minute, yields, minutes.ErrForbidden},
+		"with Skip":          {always, func(int) bool { return false }, 80 * time.Minute, 4, minutes.ErrForbidden},
+		"until it works":     {3, nil, 80 * time.Minute, 4, nil},
+		"until Skip says so": {always, func(n int) bool { return n == 2 }, 40 * time.Minute, 2, minutes.ErrForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				bad := testkit.Uploaded(t, testkit.Client(srv), "bad")
-				testkit.Uploaded(t, testkit.Client(srv), "good")
+				bad := testkit.Uploaded(t, direct(srv), "bad")
+				testkit.Uploaded(t, direct(srv), "good")
 				minutesOf := minutestest.Match{
 					Operation: minutes.OpMeetingsMinutes,
 					MeetingID: bad.ID,
@@ -340,7 +340,7 @@ func TestFollow_YieldsMeetingWhoseAudioComesLate(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		id := testkit.Waiting(t, srv)
 		time.AfterFunc(100*time.Minute, func() {
-			assert.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
+			assert.NoError(t, direct(srv).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
 		})
 		var got []error
 		for r, err := range direct(srv).Meetings.Follow(t.Context(), &minutes.FollowOptions{AudioTimeout: time.Hour}) {
@@ -374,7 +374,7 @@ func TestFollow_FetchesOnceForTwoProcesses(t *testing.T) {
 			defer mu.Unlock()
 			return stored[m.ID]
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 		defer cancel()
 		var processes sync.WaitGroup
 		for range 2 {
@@ -419,7 +419,8 @@ func TestFollow_BeginsTwoMinutesAgo(t *testing.T) {
 func TestFollow_HandlesEveryMeetingDespiteKills(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const meetings, kills = 60, 20
+		meetings := testbase.Many(60, 20)
+		kills := testbase.Many(20, 7)
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		rnd := rand.New(rand.NewPCG(3, 5))
 		others(t, srv, 10*time.Second, meetings, func(c *minutes.Client, i int) {

@@ -74,7 +74,7 @@ func TestWithObserver_SeesEveryRequest(t *testing.T) {
 		heard := new(events)
 		c := testkit.Client(srv, minutes.WithObserver(heard.observe))
 		jobs := func(yield func(minutes.Job) bool) {
-			for i := range 20 {
+			for i := range 8 {
 				params := weekly(fmt.Sprint("weekly-", i))
 				open := testkit.Audio(1000)
 				if !yield(minutes.Job{Params: params, Source: open}) {

@@ -134,12 +134,12 @@ func TestWithAPIKeyFunc_WaitsOutlastChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		days := testbase.Many(7, 2)
 		day := time.Duration(testbase.Many(24, 2)) * time.Hour
-		waits := testbase.Many(200, 3)
+		waits := testbase.Many(200, 1)
 		srv := minutestest.NewServer(t)
 		v := &vault{srv: srv, began: time.Now(), day: day, closed: day * 5 / 4}
 		out := new(testbase.Buffer)
 		show := func(v any) { fmt.Fprintf(out, "%v %+v %#v\n", v, v, v) }
-		c := srv.ClientWithKey("", minutes.WithAPIKeyFunc(v.key),
+		c := srv.ClientWithKey("", minutes.WithHTTPClient(testkit.Direct(srv)), minutes.WithAPIKeyFunc(v.key),
 			minutes.WithLogger(slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 			minutes.WithObserver(func(_ context.Context, a minutes.Attempt) {
 				if a.Err != nil || a.StatusCode/100 != 2 {
@@ -412,7 +412,7 @@ func TestWithRateLimit_LeavesRoomForWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv, minutes.WithRateLimit(0.5, 1))
+		c := direct(srv, minutes.WithRateLimit(0.5, 1))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		var callers sync.WaitGroup

@@ -39,7 +39,7 @@ func eachOfMany(t *testing.T, test func(t *testing.T, srv *minutestest.Server, a
 					minutestest.WithoutAudit(minutestest.ViolationUploadURL))
 				c := testkit.Client(srv, minutes.WithUploadConcurrency(2))
 				all := many{
-					input: func(n int) string { return testkit.Uploaded(t, c, "Weekly").ID },
+					input: func(n int) string { return testkit.Uploaded(t, direct(srv), "Weekly").ID },
 					run: func(ctx context.Context, inputs iter.Seq[string]) iter.Seq2[*minutes.Result, error] {
 						return c.Meetings.WaitAll(ctx, inputs, nil)
 					},
@@ -95,7 +95,7 @@ func TestParallel_YieldsWhileInputsBlock(t *testing.T) {
 		began := time.Now()
 		n := 0
 		go func() {
-			for i := range 5 {
+			for i := range 3 {
 				inputs <- all.input(i)
 				time.Sleep(3 * time.Hour)
 			}
@@ -108,8 +108,8 @@ func TestParallel_YieldsWhileInputsBlock(t *testing.T) {
 			assert.InDelta(t, time.Duration(n)*3*time.Hour+15*time.Minute, time.Since(began), float64(2*time.Minute))
 			n++
 		}
-		assert.Equal(t, 5, n)
-		assert.Equal(t, 15*time.Hour, time.Since(began), "until the inputs end")
+		assert.Equal(t, 3, n)
+		assert.Equal(t, 9*time.Hour, time.Since(began), "until the inputs end")
 	})
 }
 
@@ -298,7 +298,7 @@ func naturalLoops(c *minutes.Client, n int) map[string]func(context.Context) (ma
 // does not end the loop, and when ctx is done, its error does.
 func TestLoops_EndOnlyWithTheirOwnError(t *testing.T) {
 	t.Parallel()
-	const n = 12
+	const n = 6
 	for _, name := range []string{"All", "WaitAll", "ProcessAll", "Follow"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -315,11 +315,11 @@ func TestLoops_EndOnlyWithTheirOwnError(t *testing.T) {
 						}
 					}) {
 						opts := &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded}
-						_, err := testkit.Client(srv).Meetings.Process(t.Context(), job.Params, job.Source, opts)
+						_, err := direct(srv).Meetings.Process(t.Context(), job.Params, job.Source, opts)
 						require.NoError(t, err)
 					}
 				}
-				loop := naturalLoops(testkit.Client(srv), n)[name]
+				loop := naturalLoops(direct(srv), n)[name]
 				ctx, cancel := context.WithCancel(t.Context())
 				got, err := loop(ctx)
 				require.NoError(t, err)
@@ -398,14 +398,14 @@ func TestParallel_InputsEndBeforeTheLoop(t *testing.T) {
 // left while they wait for the body.
 func TestLoops_CallbacksRunOnTheLoop(t *testing.T) {
 	t.Parallel()
-	const n = 10
+	const n = 4
 	for _, name := range []string{"WaitAll", "ProcessAll", "Follow"} {
 		for _, leave := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/leave=%t", name, leave), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-					c := testkit.Client(srv)
+					c := direct(srv)
 					seen := map[string]int{} // the race detector checks that one goroutine writes
 					onStatus := func(m *minutes.Meeting) { seen[m.ID]++ }
 					skip := func(m *minutes.Meeting) bool { seen[m.ID]++; return false }
@@ -415,7 +415,7 @@ func TestLoops_CallbacksRunOnTheLoop(t *testing.T) {
 							ids = append(ids, testkit.Uploaded(t, c, "Weekly").ID)
 						}
 					}
-					externalIDs := slices.Values([]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"})
+					externalIDs := slices.Values([]string{"0", "1", "2", "3"})
 					loop := map[string]iter.Seq2[*minutes.Result, error]{
 						"WaitAll": c.Meetings.WaitAll(t.Context(), slices.Values(ids),
 							&minutes.WaitOptions{OnStatus: onStatus}),
@@ -449,27 +449,27 @@ func TestLoops_CallbacksRunOnTheLoop(t *testing.T) {
 // the memory. Other calls of the same Client are not slower for that.
 func TestLoops_FetchFewResultsInAdvance(t *testing.T) {
 	t.Parallel()
-	n := testbase.Many(40, 20)
+	n := testbase.Many(40, 12)
 	for _, name := range []string{"WaitAll", "ProcessAll", "Follow"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				for i := range n {
-					m, _, err := testkit.Client(srv).Meetings.Create(t.Context(), weekly(fmt.Sprint(i)))
+					m, _, err := direct(srv).Meetings.Create(t.Context(), weekly(fmt.Sprint(i)))
 					require.NoError(t, err)
-					require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
+					require.NoError(t, direct(srv).Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
 				}
 				time.Sleep(time.Hour)
-				other := testkit.Uploaded(t, testkit.Client(srv), "another")
-				other, err := testkit.Client(srv).Meetings.Wait(t.Context(), other.ID, nil)
+				other := testkit.Uploaded(t, direct(srv), "another")
+				other, err := direct(srv).Meetings.Wait(t.Context(), other.ID, nil)
 				require.NoError(t, err)
 				var ids, externalIDs []string
 				for _, m := range srv.Meetings()[:n] {
 					ids = append(ids, m.ID)
 					externalIDs = append(externalIDs, m.ExternalID)
 				}
-				c := testkit.Client(srv)
+				c := direct(srv)
 				loop := map[string]iter.Seq2[*minutes.Result, error]{
 					"WaitAll":    c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil),
 					"ProcessAll": c.Meetings.ProcessAll(t.Context(), jobsOf(slices.Values(externalIDs)), nil),
@@ -510,7 +510,7 @@ func TestWaitAll_YieldsEachIDOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		c := testkit.Client(srv)
+		c := direct(srv)
 		srv.Script(minutestest.Script{Title: "bad", Outcome: minutes.StatusTranscriptionFailed})
 		good := testkit.Uploaded(t, c, "good")
 		bad := testkit.Uploaded(t, c, "bad")
@@ -554,12 +554,12 @@ func TestWaitAll_FetchesStopNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv)
+		c := direct(srv)
 		var ids []string
-		for range 14 {
+		for range 11 {
 			ids = append(ids, testkit.Uploaded(t, c, "Weekly").ID)
 		}
-		for _, id := range ids[:12] {
+		for _, id := range ids[:9] {
 			minutesOf := minutestest.Match{
 				Operation: minutes.OpMeetingsMinutes,
 				MeetingID: id,
@@ -582,15 +582,15 @@ func TestWaitAll_FetchesStopNoOther(t *testing.T) {
 				if ready == 1 {
 					require.Less(t, time.Since(began), time.Minute)
 					before := len(srv.Requests("meetings.minutes"))
-					time.Sleep(15 * time.Minute)
-					require.Greater(t, len(srv.Requests("meetings.minutes")), before+250)
+					time.Sleep(5 * time.Minute)
+					require.Greater(t, len(srv.Requests("meetings.minutes")), before+60)
 				}
 			default:
 				require.ErrorIs(t, r.Err, minutes.ErrMinutesNotReady)
 				pending++
 			}
 		}
-		require.Equal(t, []int{2, 12}, []int{ready, pending})
+		require.Equal(t, []int{2, 9}, []int{ready, pending})
 		require.Equal(t, 31*time.Minute+10*time.Second, time.Since(began))
 		requireIdle(t, srv)
 	})
@@ -605,12 +605,12 @@ func TestWaitAll_FetchesEightAtATime(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		var ids []string
 		for range 20 {
-			ids = append(ids, testkit.Uploaded(t, testkit.Client(srv), "Weekly").ID)
+			ids = append(ids, testkit.Uploaded(t, direct(srv), "Weekly").ID)
 		}
 		fetches := minutestest.Match{Operation: minutes.OpMeetingsMinutes, Times: minutestest.Always}
 		srv.Inject(fetches, minutestest.Delay(time.Second))
 		time.Sleep(time.Hour)
-		for r, err := range testkit.Client(srv).Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+		for r, err := range direct(srv).Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
 			require.NoError(t, err)
 			require.NoError(t, r.Err)
 		}

@@ -75,14 +75,14 @@ func TestProcess_SurvivesOutages(t *testing.T) {
 	} {
 		t.Run(string(first), func(t *testing.T) {
 			t.Parallel()
-			n := testbase.Many(40, 4)
+			n := testbase.Many(40, 2)
 			synctest.Test(t, func(t *testing.T) {
 				testbase.Timeout(t, 24*time.Hour)
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				var jobs sync.WaitGroup
 				for i := range n {
 					jobs.Go(func() {
-						gone := &outage{first: first, lasts: 30 * time.Second, next: srv.HTTPClient().Transport}
+						gone := &outage{first: first, lasts: 30 * time.Second, next: testkit.Direct(srv).Transport}
 						c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: gone}))
 						params := weekly(fmt.Sprint("rec-", i))
 						_, err := c.Meetings.Process(t.Context(), params, testkit.Audio(100), nil)
@@ -469,7 +469,7 @@ func TestProcessAll_BoundsUploads(t *testing.T) {
 		srv.Inject(everyUpload, minutestest.Delay(time.Second))
 		var uploading, open, most atomic.Int64
 		jobs := func(yield func(minutes.Job) bool) {
-			for i := range 30 {
+			for i := range 12 {
 				assert.Less(t, uploading.Load(), int64(3))
 				uploading.Add(1)
 				source := closingAudio(10, func() {
@@ -487,7 +487,7 @@ func TestProcessAll_BoundsUploads(t *testing.T) {
 			}
 		}
 		start := time.Now()
-		c := testkit.Client(srv, minutes.WithUploadConcurrency(3))
+		c := direct(srv, minutes.WithUploadConcurrency(3))
 		for r, err := range c.Meetings.ProcessAll(t.Context(), jobs, nil) {
 			require.NoError(t, err)
 			require.NoError(t, r.Err)

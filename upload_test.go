@@ -171,7 +171,7 @@ func TestUpload_AsksUntilTheServiceAnswers(t *testing.T) {
 			srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.LoseResponse())
 			srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.BadGateway()).During(0, outage)
 			began := time.Now()
-			require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(100_000), nil))
+			require.NoError(t, direct(srv).Meetings.Upload(t.Context(), id, testkit.Audio(100_000), nil))
 			require.Greater(t, time.Since(began), outage)
 			require.Len(t, srv.Requests(minutes.OpUpload), 1)
 		})

@@ -169,7 +169,7 @@ func TestWaitForMinutes_AsksAgain(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				c := testkit.Client(srv, minutes.WithMaxRetries(0))
+				c := direct(srv, minutes.WithMaxRetries(0))
 				m := testkit.Uploaded(t, c, "Weekly")
 				_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 				require.NoError(t, err)
@@ -198,7 +198,7 @@ func TestWaitForMinutes_AsksAgain(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t)
-			c := testkit.Client(srv)
+			c := direct(srv)
 			m := testkit.Uploaded(t, c, "Ready, it says")
 			fetches := minutestest.Match{Operation: minutes.OpMeetingsMinutes, Times: minutestest.Always}
 			srv.Inject(fetches, minutestest.Refuse(minutes.ErrMinutesNotReady))
@@ -247,7 +247,7 @@ func TestWait_SharesPolls(t *testing.T) {
 func TestWait_SlowOnStatusDelaysNoOtherWait(t *testing.T) {
 	t.Parallel()
 	inBubble(t, "", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		slow := &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { time.Sleep(time.Hour) }}
+		slow := &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { time.Sleep(20 * time.Minute) }}
 		began := time.Now()
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = c.Meetings.Wait(t.Context(), m.ID, slow) })
@@ -381,7 +381,7 @@ func TestWait_ConfirmsWhatPagesShow(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		silent := minutestest.WorldMeeting{Title: "Silent", Status: minutes.StatusCreated, Count: 40}
 		ids := srv.AddMeetings("org_acme", silent)
-		c := testkit.Client(srv)
+		c := direct(srv)
 		began := time.Now()
 		gets := func(id string) (at []time.Duration) {
 			for _, r := range srv.Requests(minutes.OpMeetingsGet) {
@@ -428,7 +428,7 @@ func TestWait_ConfirmsWhatPagesShow(t *testing.T) {
 // A failed poll ends a wait at once, after ten minutes, or never. A rejected key ends all waits.
 func TestWait_EndsByKindOfFailure(t *testing.T) {
 	t.Parallel()
-	const atOnce, never = 0, 50 * time.Minute
+	const atOnce, never = 0, 20 * time.Minute
 	envelope := func(status int, code minutes.ErrorCode) responder {
 		body := fmt.Sprintf(`{"error":{"code":%q,"message":"m","request_id":"r"}}`, code)
 		return testkit.Canned(status, body, "Content-Type", "application/json")
@@ -524,7 +524,7 @@ func TestWait_ObeysHeaders(t *testing.T) {
 				polls = append(polls, time.Now())
 				return testkit.Canned(test.status, `{"id":"mtg_1","status":"transcribing"}`, test.header, test.value)(r)
 			})
-			testkit.WaitFor(t, c, "mtg_1", time.Hour, nil)
+			testkit.WaitFor(t, c, "mtg_1", 6*time.Minute, nil)
 			mu.Lock()
 			defer mu.Unlock()
 			require.Greater(t, len(polls), 1, name)
@@ -542,7 +542,7 @@ func TestWaitAll_SlowFailuresDelayNoOther(t *testing.T) {
 		slow := map[string]minutes.Operation{}
 		var ids []string
 		for i := range 40 {
-			m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
+			m := testkit.Uploaded(t, direct(srv), "Weekly")
 			ids = append(ids, m.ID)
 			switch {
 			case i < 10:
@@ -567,9 +567,9 @@ func TestWaitAll_SlowFailuresDelayNoOther(t *testing.T) {
 				time.Sleep(25 * time.Second)
 				return testkit.Canned(504, "")(r)
 			}
-			return srv.HTTPClient().Transport.RoundTrip(r)
+			return testkit.Direct(srv).Transport.RoundTrip(r)
 		})
-		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: timeout}))
+		c := direct(srv, minutes.WithHTTPClient(&http.Client{Transport: timeout}))
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		ready := 0
@@ -648,14 +648,14 @@ func TestWaitAll_FetchesSpareAServiceThatIsDown(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		var ids []string
 		for range testbase.Many(100, 24) {
-			ids = append(ids, testkit.Uploaded(t, testkit.Client(srv), "Weekly").ID)
+			ids = append(ids, testkit.Uploaded(t, direct(srv), "Weekly").ID)
 		}
 		time.Sleep(time.Hour)
 		down := srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes, Times: minutestest.Always},
 			minutestest.Refuse(minutes.ErrInternal))
 		time.AfterFunc(5*time.Minute, down.Stop)
 		began := time.Now()
-		for r, err := range testkit.Client(srv).Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+		for r, err := range direct(srv).Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
 			require.NoError(t, err)
 			require.NoError(t, r.Err)
 		}

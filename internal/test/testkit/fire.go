@@ -64,7 +64,7 @@ func Jobs() []Job {
 // MeetingFor creates the meeting that the job needs, with a Client without faults.
 func (j Job) MeetingFor(t testing.TB, srv *minutestest.Server) string {
 	t.Helper()
-	c := Client(srv)
+	c := Client(srv, minutes.WithHTTPClient(Direct(srv)))
 	if j.Ready {
 		m := Uploaded(t, c, "Fire drill")
 		time.Sleep(time.Hour) // of the bubble

@@ -66,7 +66,7 @@ func Noise(n int) (minutes.Source, string) {
 func Waiting(t testing.TB, srv *minutestest.Server) string {
 	t.Helper()
 	params := &minutes.MeetingCreateParams{Title: "To be heard", Date: "2026-11-20"}
-	m, _, err := Client(srv).Meetings.Create(t.Context(), params)
+	m, _, err := Client(srv, minutes.WithHTTPClient(Direct(srv))).Meetings.Create(t.Context(), params)
 	require.NoError(t, err)
 	return m.ID
 }
