@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -327,8 +328,9 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 			assert.Equal(t, []string{id, "Weekly", "weekly", "int_ci"}, []string{v.MeetingID, v.Title, v.ExternalID, v.Caller})
 		}, 1},
 		"every second": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
+			direct := &caller{testkit.Direct(s), c.base, c.key}
 			for range 1 + 1000 + 5 {
-				c.status(t, id)
+				direct.status(t, id)
 				time.Sleep(time.Second)
 			}
 		}, 1000},
@@ -571,12 +573,12 @@ func TestViolations_AreReportedBriefly(t *testing.T) {
 		c := callerOf(s)
 		for range 30 {
 			id := c.create(t, "Polled")
-			for range 16 {
+			for range 4 {
 				c.status(t, id)
 			}
 		}
 	})
 	require.Len(t, failures, 21)
-	assert.Contains(t, failures[0], "(15 times)")
+	assert.Contains(t, failures[0], "(3 times)")
 	assert.Equal(t, "minutestest: and 10 violations more", failures[20])
 }

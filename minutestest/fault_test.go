@@ -215,7 +215,7 @@ func TestFaults_BeforeAndAfterEffect(t *testing.T) {
 // to.
 func TestFaults_OfStorage(t *testing.T) {
 	t.Parallel()
-	const size = 1 << 18
+	const size = 1 << 17
 	for name, c := range map[string]struct {
 		fault   minutestest.Fault
 		arrives bool

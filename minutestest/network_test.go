@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -34,7 +35,7 @@ func TestNetwork_DeliversEarlyError(t *testing.T) {
 		recording := strings.Repeat("x", 1<<19)
 		start := time.Now()
 		for _, kind := range []string{"of known length", "expects 100", "chunked"} {
-			for i := range 20 {
+			for i := range testbase.Many(20, 8) {
 				rejection := strings.Repeat("no", i%2*5000)
 				s.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Respond(403, "", rejection))
 				a := c.send("PUT", url, recording, func(r *http.Request) {

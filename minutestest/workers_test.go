@@ -145,7 +145,7 @@ func TestAudit_DoesNotBlameAFixedTimer(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(7, 7))
 			timer := time.NewTicker(interval)
 			defer timer.Stop()
-			for range 200 {
+			for range testbase.Many(200, 60) {
 				<-timer.C
 				time.Sleep(time.Duration(rnd.Int64N(int64(late))))
 				assert.Equal(t, minutes.StatusTranscribing, c.status(t, id))

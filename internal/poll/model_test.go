@@ -231,7 +231,7 @@ func (m *model) settle() {
 
 func TestPlan_KeepsItsPromisesWhateverHappens(t *testing.T) {
 	t.Parallel()
-	for seed := range testbase.Many(300, 20) {
+	for seed := range testbase.Many(300, 10) {
 		m := newModel(t, rand.New(rand.NewPCG(uint64(seed), 1)).IntN)
 		for range 3000 {
 			m.step()

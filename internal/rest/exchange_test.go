@@ -78,7 +78,9 @@ func TestExchange_ClosesBodyOverLimit(t *testing.T) {
 	c := newClient(testbase.RoundTripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Body: body}, nil
 	}))
-	_, err := c.Call(t.Context(), get)
+	in := get
+	in.MaxBody = 100
+	_, err := c.Call(t.Context(), in)
 	require.NoError(t, err)
 	require.True(t, body.closed)
 }

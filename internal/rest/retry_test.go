@@ -106,7 +106,7 @@ func TestRetry_Waits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				retries := len(test.backoff)
 				waited := make([][]time.Duration, retries) // by the number of the retry
-				for range 100 {
+				for range testbase.Many(100, 50) {
 					sv := &service{answers: []answer{test.answer}}
 					_, _ = newClient(sv, func(cfg *Config) { cfg.MaxRetries = retries }).Call(t.Context(), get)
 					require.Len(t, sv.sent, retries+1)
@@ -189,7 +189,7 @@ func TestRetry_GoesOnForPatience(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for range 100 {
+			for range testbase.Many(100, 20) {
 				synctest.Test(t, func(t *testing.T) {
 					c := newClient(outage(502, test.lasts), func(cfg *Config) { cfg.MaxRetries = test.maxRetries })
 					resp, err := c.Call(t.Context(), test.in)

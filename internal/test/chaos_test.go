@@ -30,7 +30,7 @@ import (
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	first := 0
-	runs := testbase.Many(400, 4)
+	runs := testbase.Many(400, 3)
 	if testbase.UnderRace {
 		runs = testbase.Many(40, 10)
 	}

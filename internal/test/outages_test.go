@@ -112,7 +112,7 @@ func TestOutage_HardlyEndsJobs(t *testing.T) {
 func jobInOutage(
 	t *testing.T, srv *minutestest.Server, i int, lasts time.Duration, down func(*http.Request) (*http.Response, error),
 ) error {
-	network := &outageNetwork{next: srv.NewHTTPClient().Transport, down: down}
+	network := &outageNetwork{next: testkit.Direct(srv).Transport, down: down}
 	var requests atomic.Int64
 	counted := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		op, _ := testkit.Identify(req)
@@ -149,7 +149,7 @@ func testLoneWait(t *testing.T, lasts time.Duration, down func(*http.Request) (*
 	testbase.Timeout(t, 24*time.Hour)
 	srv := minutestest.NewServer(t)
 	srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing})
-	network := &outageNetwork{next: srv.HTTPClient().Transport, down: down}
+	network := &outageNetwork{next: testkit.Direct(srv).Transport, down: down}
 	c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: network}))
 	m := testkit.Uploaded(t, c, "Weekly")
 	time.AfterFunc(testkit.UpTo(rnd, time.Minute), func() {

@@ -1,0 +1,9 @@
+package poll
+
+import (
+	"testing"
+
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
+)
+
+func TestMain(m *testing.M) { testbase.Main(m) }
