@@ -183,7 +183,8 @@ func (f *following) waitAndYield(ctx context.Context, m *Meeting) (again bool) {
 	return f.loop.yield(r) && err != nil && !failed
 }
 
-// abortIfKeyRejected aborts the loop if that is what the error says. Then ctx is done as well.
+// abortIfKeyRejected aborts the loop, which cancels every meeting's ctx, if that is what the error
+// says.
 func (f *following) abortIfKeyRejected(err error) {
 	e, isAPI := errors.AsType[*Error](err)
 	if isAPI && KeyRejected(e) {

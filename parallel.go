@@ -33,7 +33,7 @@ type loop struct {
 	// The following fields belong to the caller's goroutine.
 	working int   // how many inputs are being worked on
 	left    bool  // the body has left the loop
-	stopped error // why no further input is read
+	stopped error // why the loop ends early, which the body gets last; nil if the inputs just end
 }
 
 const (
@@ -51,7 +51,8 @@ type inputs[In any] func(ctx context.Context, yield func(In) bool) error
 
 // parallel calls work for each input, each on a goroutine of its own, until all work has ended. If
 // the body leaves the loop, parallel cancels the work and waits for it. Once ctx is done or stopped
-// is set, it takes no further input; when all work has ended, the body then gets the reason.
+// is set, it reads no further input, but still works on one that was read already; when all work
+// has ended, the body gets the reason.
 func parallel[In any](
 	ctx context.Context, body func(*Result, error) bool, inputs inputs[In], work func(context.Context, *loop, In),
 ) {
@@ -68,8 +69,10 @@ func parallel[In any](
 	}
 	go func() {
 		defer close(l.inputsEnded)
+		more := true
 		err := inputs(readingCtx, func(in In) bool {
-			return l.begin(func() { work(ctx, l, in) })
+			more = more && l.begin(func() { work(ctx, l, in) }) // more is false if inputs went on after a false
+			return more
 		})
 		if err != nil {
 			l.abort(rest.WithCause(ctx, err))
@@ -83,7 +86,7 @@ func parallel[In any](
 }
 
 // run calls the functions of onLoop, until the body leaves the loop, or until no work is left and no
-// input follows (the inputs have ended, or stopped is set). Before it returns, it still begins an
+// input follows (the inputs have ended, or stopped is set). In the second case, it first begins an
 // input that waits in onLoop already, because a sequence that reads a channel cannot take it back.
 func (l *loop) run(ctx context.Context) {
 	reading := true
@@ -93,8 +96,8 @@ func (l *loop) run(ctx context.Context) {
 		}
 		switch {
 		case l.working > 0:
-			// Without ctx.Done: when it is done, each worker ends, and its last task lowers working. After
-			// a rejected key, each ends as well, with the response to its own next request.
+			// No case for ctx.Done is needed: when ctx is done, each worker ends, and its last task lowers
+			// working.
 			task := <-l.tasks
 			task()
 		case reading && l.stopped == nil:
@@ -141,15 +144,15 @@ func (l *loop) begin(work func()) (more bool) {
 			defer l.onLoop(func() { l.working-- })
 			work()
 		})
-		more = l.stopped == nil // otherwise this input, which was read already, is the last one
+		more = l.stopped == nil // otherwise this input is still worked on, and is the last one
 	})
 	return more
 }
 
-// yield passes a result to the body of the loop, and returns false if the loop is over. In WaitAll
-// and ProcessAll, no further input is read after a rejected key. (Follow calls abort instead.) But
-// the work is not canceled, so that each pending meeting gets a result of its own: the poller ends
-// all waits with the same error, and every other request gets it from the service.
+// yield passes a result to the body of the loop, and returns false if the loop is over. After a
+// rejected key, no further input is read. But the work is not canceled, so that each pending
+// meeting gets a result of its own: the poller ends all waits with the same error, and every other
+// request gets it from the service. Follow yields no such result, because it calls abort before.
 func (l *loop) yield(r *Result) (more bool) {
 	l.onLoop(func() {
 		e, ok := errors.AsType[*Error](r.Err)

@@ -548,6 +548,36 @@ func TestWaitAll_YieldsEachIDOnce(t *testing.T) {
 	})
 }
 
+// A sequence should stop when yield returns false. WaitAll takes none of the ids that come after that.
+func TestWaitAll_TakesNoIDAfterFalse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv)
+		var meetings []string
+		for range 20 {
+			meetings = append(meetings, testkit.Waiting(t, srv))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		careless := func(yield func(string) bool) {
+			for i, id := range meetings {
+				if i == 5 {
+					<-ctx.Done()
+				}
+				yield(id)
+			}
+		}
+		results := 0
+		for r := range c.Meetings.WaitAll(ctx, careless, nil) {
+			if r != nil {
+				results++
+			}
+		}
+		require.LessOrEqual(t, results, 6, "the sixth had been asked for")
+	})
+}
+
 // Twelve meetings whose minutes are never ready do not stop another one. While the loop's body
 // runs, fetches go on. When ctx is done, they end.
 func TestWaitAll_FetchesStopNoOther(t *testing.T) {

@@ -199,8 +199,8 @@ type Job struct {
 //   - ProcessAll starts as many jobs as [WithUploadConcurrency] allows, and the next one when the
 //     upload of a job has ended. So a long list of jobs does not open all its recordings at once.
 //   - ProcessAll ranges over jobs on another goroutine. That goroutine ends no later than
-//     the loop, unless jobs blocks at that moment: then it ends when jobs next yields, and that job
-//     is not run. Source and Progress run on other goroutines, too, but OnStatus runs on that of
+//     the loop, unless jobs is busy at that moment: then it ends when jobs next yields, and the
+//     loop does not take that job. Source and Progress run on other goroutines, too, but OnStatus runs on that of
 //     the loop. A panic in jobs, Source or Progress ends the program.
 //   - When ctx is done, or the service rejects the key, ProcessAll reads no further job, and each
 //     job that is running gets a Result, whose Err is ctx's error or the rejection of the key, as
@@ -213,8 +213,8 @@ type Job struct {
 // Each Result has its job's Params, and MeetingID as soon as there is a meeting. Result.Err is an
 // error of Process.
 //
-// An error as the second value comes with a nil Result and ends the loop, once each job that was
-// read has had its own Result. It is a *[WaitError] if ctx is done, even if only the body was still
+// An error as the second value comes with a nil Result and ends the loop, once each job that the loop
+// took has had its own Result. It is a *[WaitError] if ctx is done, even if only the body was still
 // busy with the last Result, or if the service rejected the key (see [KeyRejected]). It is a
 // *[ParamError] if ctx or jobs is nil or opts are invalid.
 func (s *MeetingsService) ProcessAll(
@@ -240,7 +240,7 @@ func (s *MeetingsService) ProcessAll(
 			more := mayStart()
 			if more {
 				jobs(func(job Job) bool {
-					more = more && yield(job) && mayStart() // jobs may go on although it got false
+					more = more && yield(job) && mayStart()
 					return more
 				})
 			}
@@ -253,8 +253,8 @@ func (s *MeetingsService) ProcessAll(
 				unseen:  slot{tokens: l.unseen},
 			}
 			defer p.unseen.free()
-			// A job that fails before the end of its upload frees its slot when the body has seen the result.
-			// So after a rejected key the loop has stopped reading before a slot is free.
+			// A job that fails before the end of its upload frees its token after l.yield. So after a
+			// rejected key, l.yield has stopped the reading before mayStart can get the token.
 			defer p.jobSlot.free()
 			p.opts.OnStatus = l.onStatus(o.OnStatus)
 			if job.Progress != nil {

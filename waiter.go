@@ -138,8 +138,8 @@ func (o *WaitOptions) goal() goal {
 //   - Result.Err is the error of one meeting, and does not end the other waits. A repeated id is
 //     yielded once.
 //   - WaitAll ranges over ids on another goroutine, so ids may block, and a panic in it ends the
-//     program. That goroutine ends no later than the loop, unless ids blocks at that moment: then
-//     the goroutine ends when ids next yields, and that id gets no Result.
+//     program. That goroutine ends no later than the loop, unless ids is busy at that moment: then
+//     the goroutine ends when ids next yields, and the loop does not take that id.
 //   - If you leave the loop, the remaining waits end, but the service goes on processing their
 //     meetings.
 //   - If the body of the loop is slow, WaitAll fetches the minutes of only a few meetings ahead of
@@ -150,8 +150,8 @@ func (o *WaitOptions) goal() goal {
 // *[ParamError] for an unusable id. When ctx is done or the service rejects the key, each id that
 // is still pending gets a Result with that error.
 //
-// An error as the second value comes with a nil Result and ends the loop, once each id that was
-// read has had its own Result. It is a *[WaitError] if ctx is done, even if only the body was still
+// An error as the second value comes with a nil Result and ends the loop, once each id that the loop
+// took has had its own Result. It is a *[WaitError] if ctx is done, even if only the body was still
 // busy with the last Result, or if the service rejected the key (see [KeyRejected]). It is a
 // *[ParamError] if ctx or ids is nil or opts are invalid.
 func (s *MeetingsService) WaitAll(
