@@ -17,7 +17,7 @@ import (
 // retried.
 func TestErrors_MeanWhatTheTableSays(t *testing.T) {
 	t.Parallel()
-	const never, once = poll.Transient, poll.Rejected // ends a wait
+	const never, atOnce = poll.Transient, poll.Rejected // ends a wait
 	for name, test := range map[string]struct {
 		err         error
 		ends        poll.Kind
@@ -48,11 +48,11 @@ func TestErrors_MeanWhatTheTableSays(t *testing.T) {
 		"404 without a code":      {&Error{StatusCode: 404}, poll.Foreign, false, false},
 		"minutes not ready":       {&Error{StatusCode: 409, Code: ErrMinutesNotReady}, never, true, false},
 		"transcript not ready":    {&Error{StatusCode: 409, Code: ErrTranscriptNotReady}, never, true, false},
-		"404":                     {&Error{StatusCode: 404, Code: ErrNotFound}, once, false, false},
-		"unknown code":            {&Error{StatusCode: 403, Code: "A_CODE_TO_COME"}, once, false, false},
-		"deadline":                {context.DeadlineExceeded, once, true, false},
-		"no audio":                {ErrNoAudio, once, true, false},
-		"parameter":               {&ParamError{}, once, false, false},
+		"404":                     {&Error{StatusCode: 404, Code: ErrNotFound}, atOnce, false, false},
+		"unknown code":            {&Error{StatusCode: 403, Code: "A_CODE_TO_COME"}, atOnce, false, false},
+		"deadline":                {context.DeadlineExceeded, atOnce, true, false},
+		"no audio":                {ErrNoAudio, atOnce, true, false},
+		"parameter":               {&ParamError{}, atOnce, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

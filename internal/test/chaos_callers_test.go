@@ -350,7 +350,7 @@ func (c *chaos) waitAll(client *minutes.Client, ids []string, rnd *rand.Rand) {
 func (c *chaos) follow(client *minutes.Client, ids []string, rnd *rand.Rand) {
 	done := map[string]bool{}
 	missing := func() bool { return slices.ContainsFunc(ids, func(id string) bool { return !done[id] }) }
-	once := func() {
+	run := func() {
 		ctx, cancel := c.crashing(rnd)
 		defer cancel()
 		s := c.step(ctx, "Follow", rnd)
@@ -367,7 +367,7 @@ func (c *chaos) follow(client *minutes.Client, ids []string, rnd *rand.Rand) {
 		}
 	}
 	for range maxCalls {
-		once()
+		run()
 		if !missing() {
 			return
 		}
