@@ -626,6 +626,30 @@ func TestWaitAll_FetchesStopNoOther(t *testing.T) {
 	})
 }
 
+// A fetch whose minutes are not ready gives its place to the next one at once.
+func TestWaitAll_FetchesThatAreNotReadyDelayNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		testbase.Timeout(t, 24*time.Hour)
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv, minutes.WithRateLimit(0, 0))
+		var ids []string
+		for range 100 {
+			ids = append(ids, testkit.Uploaded(t, c, "Weekly").ID)
+		}
+		fetches := minutestest.Match{Operation: minutes.OpMeetingsMinutes, Times: 99}
+		srv.Inject(fetches, minutestest.Refuse(minutes.ErrMinutesNotReady))
+		time.Sleep(time.Hour)
+		began := time.Now()
+		for r, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+			require.NoError(t, err)
+			require.NoError(t, r.Err)
+			require.Less(t, time.Since(began), 3*time.Second)
+			break // the others are not ready
+		}
+	})
+}
+
 // If the minutes of many meetings are ready at once, a few requests for them at a time leave room
 // for the user's calls.
 func TestWaitAll_FetchesEightAtATime(t *testing.T) {

@@ -128,4 +128,6 @@ func TestFetchFailures_DecideByKind(t *testing.T) {
 	wait, _ = f.next(broken, time.Now())
 	require.GreaterOrEqual(t, wait, 2*time.Minute, "Retry-After")
 	require.LessOrEqual(t, wait, 3*time.Minute)
+	wait, _ = f.next(&Error{StatusCode: 503, RetryAfter: time.Hour}, time.Now())
+	require.LessOrEqual(t, wait, 6*time.Minute, "at most five minutes of it")
 }
