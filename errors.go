@@ -456,7 +456,8 @@ var keyCodes = []error{
 // that other calls with this key will fail as well until someone fixes that. It is true for a 401,
 // and for the 403 codes in [section 7] with two exceptions: after ErrInsufficientScope other
 // operations still work, and after ErrForbidden other meetings do. A 403 with any other code, or
-// without a code, does not count as a rejection of the key.
+// without a code, does not count as a rejection of the key. A 401 without a code does, although it
+// may be a proxy's; but it ends no other wait, and no loop.
 //
 // [section 7]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#7-errors
 func KeyRejected(err error) bool {
@@ -467,6 +468,15 @@ func KeyRejected(err error) bool {
 // isAny reports whether err matches any of the targets.
 func isAny(err error, targets ...error) bool {
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
+}
+
+// endsAllWaits returns the *Error with which the service rejected the key, or nil.
+func endsAllWaits(err error) *Error {
+	e, ok := errors.AsType[*Error](err)
+	if ok && failureOf(e).Kind == poll.KeyRejected {
+		return e
+	}
+	return nil
 }
 
 // failureOf returns what an error means to a wait. An *Error without a Code is not the service's:

@@ -106,7 +106,7 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 				found, err := d.Next(ctx)
 				for _, m := range found {
 					if !yield(m.Meeting.clone()) {
-						return nil
+						return nil // the loop has left or stopped already
 					}
 				}
 				if err != nil {
@@ -183,12 +183,12 @@ func (f *following) waitAndYield(ctx context.Context, m *Meeting) (again bool) {
 	return f.loop.yield(r) && err != nil && !failed
 }
 
-// abortIfKeyRejected aborts the loop, which cancels every meeting's ctx, if that is what the error
-// says.
+// abortIfKeyRejected aborts the loop if the service rejected the key. That cancels the ctx of every
+// meeting.
 func (f *following) abortIfKeyRejected(err error) {
-	e, isAPI := errors.AsType[*Error](err)
-	if isAPI && KeyRejected(e) {
-		f.loop.abort(e)
+	rejection := endsAllWaits(err)
+	if rejection != nil {
+		f.loop.abort(rejection)
 	}
 }
 

@@ -534,3 +534,17 @@ func TestFollow_EndsIfTheMinutesRejectTheKey(t *testing.T) {
 		require.Less(t, time.Since(began), 2*time.Minute)
 	})
 }
+
+// A 401 without a code may be a proxy's. So it is the error of one meeting, and Follow goes on.
+func TestFollow_OutlastsA401OfAProxy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		testkit.Uploaded(t, testkit.Client(srv), "Weekly")
+		fetches := minutestest.Match{Operation: minutes.OpMeetingsMinutes, Times: -1}
+		srv.Inject(fetches, minutestest.Respond(401, "text/html", "<p>Sign in"))
+		got := follow(t, srv, direct(srv), 25*time.Minute, nil) // before it tries again
+		require.ErrorIs(t, got.loopErr, context.DeadlineExceeded)
+		require.True(t, minutes.KeyRejected(got.errs["Weekly"]), "%v", got.errs["Weekly"])
+	})
+}

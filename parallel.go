@@ -3,7 +3,6 @@ package minutes
 import (
 	"cmp"
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -19,7 +18,7 @@ type loop struct {
 	tasks  chan func()        // for the caller's goroutine
 	over   chan struct{}      // closed when nobody receives from tasks any more
 	cancel context.CancelFunc // ends all work
-	unseen chan struct{}      // holds a token for each result that is being fetched, or that the body has not seen
+	unseen chan struct{}      // holds a token for each meeting that is being fetched, until the body has seen its Result
 
 	// stopReading cancels the ctx of the inputs. It cannot end a sequence of the caller's that
 	// blocks. The work goes on.
@@ -50,13 +49,13 @@ const (
 type inputs[In any] func(ctx context.Context, yield func(In) bool) error
 
 // parallel calls work for each input, each on a goroutine of its own, until all work has ended. If
-// the body leaves the loop, parallel cancels the work and waits for it. Once ctx is done or stopped
-// is set, it reads no further input, but still works on one that was read already; when all work
-// has ended, the body gets the reason.
+// the body leaves the loop, parallel cancels the work and waits for it. Once stopped is set, it reads
+// no further input. Then it waits until all work has ended (which abort and a canceled ctx bring
+// about, and a rejected key does not), and the body gets stopped last.
 func parallel[In any](
 	ctx context.Context, body func(*Result, error) bool, inputs inputs[In], work func(context.Context, *loop, In),
 ) {
-	if ctx.Err() != nil { // before an input is read, which would be lost
+	if ctx.Err() != nil { // then run would end at once, and the first input could be lost
 		body(nil, &WaitError{Err: rest.WithCause(ctx, nil)})
 		return
 	}
@@ -85,9 +84,8 @@ func parallel[In any](
 	}
 }
 
-// run calls the functions of onLoop, until the body leaves the loop, or until no work is left and no
-// input follows (the inputs have ended, or stopped is set). In the second case, it first begins an
-// input that waits in onLoop already, because a sequence that reads a channel cannot take it back.
+// run calls the functions of onLoop, until the body has left the loop, or no work is left and no
+// input follows.
 func (l *loop) run(ctx context.Context) {
 	reading := true
 	for !l.left {
@@ -108,9 +106,9 @@ func (l *loop) run(ctx context.Context) {
 				reading = false
 			case <-ctx.Done():
 			}
-		default:
+		default: // the inputs have ended, or stopped is set
 			select {
-			case task := <-l.tasks: // which may begin work
+			case task := <-l.tasks: // an input that was read already: a sequence cannot take it back
 				task()
 			default:
 				return
@@ -141,7 +139,7 @@ func (l *loop) begin(work func()) (more bool) {
 	l.onLoop(func() {
 		l.working++
 		l.workers.Go(func() {
-			defer l.onLoop(func() { l.working-- })
+			defer l.onLoop(func() { l.working-- }) // without effect if the body has left
 			work()
 		})
 		more = l.stopped == nil // otherwise this input is still worked on, and is the last one
@@ -149,15 +147,15 @@ func (l *loop) begin(work func()) (more bool) {
 	return more
 }
 
-// yield passes a result to the body of the loop, and returns false if the loop is over. After a
-// rejected key, no further input is read. But the work is not canceled, so that each pending
-// meeting gets a result of its own: the poller ends all waits with the same error, and every other
-// request gets it from the service. Follow yields no such result, because it calls abort before.
+// yield passes a result to the body of the loop, and returns false if the loop is over. If the
+// service rejected the key, no further input is read, but the work is not canceled. So each pending
+// meeting gets a result of its own, with what its own next request gets. (Follow yields no such
+// result, because it calls abort before.)
 func (l *loop) yield(r *Result) (more bool) {
 	l.onLoop(func() {
-		e, ok := errors.AsType[*Error](r.Err)
-		if ok && KeyRejected(e) {
-			l.stopped = cmp.Or[error](l.stopped, e)
+		rejection := endsAllWaits(r.Err)
+		if rejection != nil {
+			l.stopped = cmp.Or[error](l.stopped, rejection)
 			l.stopReading()
 		}
 		l.left = !l.body(r, nil)

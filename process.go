@@ -244,7 +244,7 @@ func (s *MeetingsService) ProcessAll(
 					return more
 				})
 			}
-			return nil // when ctx is done, the loop reports it
+			return nil // the loop knows why it ends
 		}
 		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, job Job) {
 			p := processing{

@@ -167,7 +167,7 @@ func (s *MeetingsService) WaitAll(
 		seen := make(map[string]bool)
 		inputs := func(readingCtx context.Context, yield func(string) bool) error {
 			ids(func(id string) bool {
-				if seen[id] {
+				if seen[id] { // even a sequence that only repeats itself must end
 					return readingCtx.Err() == nil
 				}
 				seen[id] = true
