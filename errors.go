@@ -470,8 +470,9 @@ func isAny(err error, targets ...error) bool {
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-// endsAllWaits returns the *Error with which the service rejected the key, or nil.
-func endsAllWaits(err error) *Error {
+// keyRejection returns the *Error with which the service rejected the key, or nil. An error without
+// a code may be a proxy's.
+func keyRejection(err error) *Error {
 	e, ok := errors.AsType[*Error](err)
 	if ok && failureOf(e).Kind == poll.KeyRejected {
 		return e

@@ -186,14 +186,14 @@ func (f *following) waitAndYield(ctx context.Context, m *Meeting) (again bool) {
 // abortIfKeyRejected aborts the loop if the service rejected the key. That cancels the ctx of every
 // meeting.
 func (f *following) abortIfKeyRejected(err error) {
-	rejection := endsAllWaits(err)
+	rejection := keyRejection(err)
 	if rejection != nil {
 		f.loop.abort(rejection)
 	}
 }
 
-// yieldsNothing reports whether a meeting has no Result after an error: ctx is done, which the loop
-// reports, or somebody has deleted the meeting.
+// yieldsNothing reports whether a meeting has no Result: ctx is done, which the loop reports, or err
+// says that somebody has deleted the meeting.
 func yieldsNothing(ctx context.Context, err error) bool {
 	e, isAPI := errors.AsType[*Error](err)
 	deleted := isAPI && e.Code == ErrNotFound && e.Operation == OpMeetingsGet

@@ -20,8 +20,8 @@ type loop struct {
 	cancel context.CancelFunc // ends all work
 	unseen chan struct{}      // holds a token for each meeting that is being fetched, until the body has seen its Result
 
-	// stopReading cancels the ctx of the inputs. It cannot end a sequence of the caller's that
-	// blocks. The work goes on.
+	// stopReading cancels the ctx of the inputs, which ends every wait of theirs. A sequence of the
+	// caller's goes on until it next yields. The work goes on.
 	stopReading context.CancelFunc
 
 	// workers are the goroutines that work on inputs.
@@ -32,7 +32,7 @@ type loop struct {
 	// The following fields belong to the caller's goroutine.
 	working int   // how many inputs are being worked on
 	left    bool  // the body has left the loop
-	stopped error // why the loop ends early, which the body gets last; nil if the inputs just end
+	stopped error // why no further input is read, which the body gets last; nil if the inputs just end
 }
 
 const (
@@ -50,8 +50,8 @@ type inputs[In any] func(ctx context.Context, yield func(In) bool) error
 
 // parallel calls work for each input, each on a goroutine of its own, until all work has ended. If
 // the body leaves the loop, parallel cancels the work and waits for it. Once stopped is set, it reads
-// no further input. Then it waits until all work has ended (which abort and a canceled ctx bring
-// about, and a rejected key does not), and the body gets stopped last.
+// no further input; when all work has ended, the body gets stopped last. A done ctx and abort cancel
+// the work; after a rejected key it goes on.
 func parallel[In any](
 	ctx context.Context, body func(*Result, error) bool, inputs inputs[In], work func(context.Context, *loop, In),
 ) {
@@ -108,7 +108,7 @@ func (l *loop) run(ctx context.Context) {
 			}
 		default: // the inputs have ended, or stopped is set
 			select {
-			case task := <-l.tasks: // an input that was read already: a sequence cannot take it back
+			case task := <-l.tasks: // an input that waits in begin: a sequence cannot take it back
 				task()
 			default:
 				return
@@ -153,7 +153,7 @@ func (l *loop) begin(work func()) (more bool) {
 // result, because it calls abort before.)
 func (l *loop) yield(r *Result) (more bool) {
 	l.onLoop(func() {
-		rejection := endsAllWaits(r.Err)
+		rejection := keyRejection(r.Err)
 		if rejection != nil {
 			l.stopped = cmp.Or[error](l.stopped, rejection)
 			l.stopReading()

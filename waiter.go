@@ -147,8 +147,8 @@ func (o *WaitOptions) goal() goal {
 //
 // Each Result has MeetingID, and Meeting if a response has shown it. Result.Err is an error of
 // WaitForMinutes (or of Wait, if Until is an earlier status), or a *[WaitError] with a
-// *[ParamError] for an unusable id. When ctx is done or the service rejects the key, each id that
-// is still pending gets a Result with that error.
+// *[ParamError] for an unusable id. When ctx is done or the service rejects the key, WaitAll reads no
+// further id, and each one that is still pending gets a Result, usually with that error.
 //
 // An error as the second value comes with a nil Result and ends the loop, once each id that the loop
 // took has had its own Result. It is a *[WaitError] if ctx is done, even if only the body was still
