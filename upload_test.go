@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -599,7 +600,7 @@ func TestUpload_ChecksTargets(t *testing.T) {
 		base, err := url.Parse(test.base)
 		require.NoError(t, err)
 		transport := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-			body := `{"upload_url":"` + test.target + `","expires_in":10000000000,"method":"PUT"}`
+			body := `{"upload_url":"` + test.target + `","expires_in":` + strconv.Itoa(math.MaxInt) + `,"method":"PUT"}`
 			if req.URL.Host != base.Host {
 				assert.Equal(t, test.target, req.URL.String())
 				_, _ = io.Copy(io.Discard, req.Body)
