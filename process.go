@@ -230,22 +230,7 @@ func (s *MeetingsService) ProcessAll(
 		// starting holds a token for each job of this loop before the end of its upload. The upload
 		// itself takes one of the Client's slots, too.
 		starting := make(chan struct{}, cap(s.core.uploadSlots))
-		inputs := func(readingCtx context.Context, yield func(Job) bool) error {
-			// mayStart takes the token of the next job, before jobs yields it: a job that was read must be
-			// run. The job frees the token.
-			mayStart := func() bool {
-				next := slot{tokens: starting}
-				return next.acquire(readingCtx) == nil && readingCtx.Err() == nil
-			}
-			more := mayStart()
-			if more {
-				jobs(func(job Job) bool {
-					more = more && yield(job) && mayStart()
-					return more
-				})
-			}
-			return nil // the loop knows why it ends
-		}
+		inputs := startable(jobs, starting)
 		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, job Job) {
 			p := processing{
 				MeetingsService: s, opts: o, source: job.Source,
@@ -262,6 +247,26 @@ func (s *MeetingsService) ProcessAll(
 			}
 			l.yield(p.job(ctx, job))
 		})
+	}
+}
+
+// startable returns jobs as inputs that acquire a token of starting for each job. The job frees it.
+func startable(jobs iter.Seq[Job], starting chan struct{}) inputs[Job] {
+	return func(readingCtx context.Context, yield func(Job) bool) error {
+		// mayStart takes the token of the next job, before jobs yields it: a job that was read must be
+		// run.
+		mayStart := func() bool {
+			next := slot{tokens: starting}
+			return next.acquire(readingCtx) == nil && readingCtx.Err() == nil
+		}
+		more := mayStart()
+		if more {
+			jobs(func(job Job) bool {
+				more = more && yield(job) && mayStart()
+				return more
+			})
+		}
+		return nil // the loop knows why it ends
 	}
 }
 
