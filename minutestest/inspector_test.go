@@ -288,7 +288,7 @@ func TestNews_SayWhyMeetingFailed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := minutestest.NewServer(t)
 				tc.prepare(s)
-				s.Advance(callerOf(s).upload(t, "Weekly", "audio"), minutes.StatusMinutesReady)
+				s.Advance(callerOf(s).upload(t, "Weekly", "audio"), tc.status)
 				_, state, _ := reported(t, s)
 				require.Len(t, state.Meetings, 1)
 				assert.Equal(t, tc.status, state.Meetings[0].Status)

@@ -71,6 +71,8 @@ func TestControl_RejectsInvalidRequests(t *testing.T) {
 			"organisations[0].keys[0].member_id: "},
 		{`PUT /world {`, "the JSON value is not complete"},
 		{`POST /scripts {"hold":"created"}`, "hold: "},
+		{`POST /scripts {"hold":"transcribed","outcome":"transcription_failed"}`,
+			`hold: a meeting that ends in "transcription_failed" never comes to "transcribed"`},
 		{`POST /scripts {"titel":"x"}`, `unknown field "titel"`},
 		{`POST /faults {}`, "faults: at least one expected"},
 		{`POST /faults {"faults":[{"kind":"x"}]}`, "kind: "},
@@ -215,16 +217,23 @@ func TestAdvance_MovesHeldMeetings(t *testing.T) {
 	assert.Equal(t, http.StatusConflict, status)
 }
 
-// A meeting that a script lets fail ends so, whether it has got there by itself or is moved on.
-func TestAdvance_EndsWhereTheScriptSays(t *testing.T) {
+// Nothing that a client or a clock has done before makes a difference.
+func TestAdvance_RejectsAStatusAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-log", "none")
-	p.control(`POST /scripts {"outcome":"minutes_failed"}`)
-	p.control(`POST /scripts {"title":"Slow","outcome":"minutes_failed","stages":{"transcribe":"1h"}}`)
-	for _, title := range []string{"Fast", "Slow"} {
-		path := "POST /meetings/" + p.meeting(title) + `/advance {"until":"minutes_ready"}`
+	p.control(`POST /scripts {"title":"Fails","outcome":"minutes_failed"}`)
+	p.control(`POST /scripts {"title":"Fails slowly","outcome":"minutes_failed","stages":{"transcribe":"1h"}}`)
+	p.control(`POST /scripts {"title":"Succeeds slowly","stages":{"transcribe":"1h"}}`)
+	for title, until := range map[string]string{
+		"Fails": "minutes_ready", "Fails slowly": "minutes_ready",
+		"Succeeds": "minutes_failed", "Succeeds slowly": "minutes_failed",
+	} {
+		path := "POST /meetings/" + p.meeting(title) + `/advance {"until":"` + until + `"}`
 		for range 2 {
-			assert.Equal(t, "minutes_failed", p.control(path)["status"], title)
+			status, object := p.ask("MINUTES_CONTROL_URL", path)
+			assert.Equal(t, http.StatusConflict, status, title)
+			problem, _ := object["problem"].(map[string]any)
+			assert.Contains(t, problem["message"], "a script's outcome", title)
 		}
 	}
 }

@@ -252,6 +252,10 @@ func checkScript(sc world.Script) error {
 	}
 	oneOf(c, "outcome", sc.Outcome, statuses[finalStatuses:]...)
 	oneOf(c, "hold", sc.Hold, statuses[1:finalStatuses]...)
+	last, early := lastBefore[sc.Outcome]
+	if early && slices.Index(statuses, sc.Hold) > slices.Index(statuses, last) {
+		c.mistake("hold", "a meeting that ends in %q never comes to %q", sc.Outcome, sc.Hold)
+	}
 	if sc.Stages != nil {
 		c.stages("stages", *sc.Stages)
 	}
@@ -300,6 +304,13 @@ var statuses = []minutes.Status{
 
 // finalStatuses is the index of the first final status.
 const finalStatuses = 5
+
+// lastBefore has the last status before each failure that a meeting comes to before it has a transcript.
+var lastBefore = map[minutes.Status]minutes.Status{
+	minutes.StatusAudioRejected:       minutes.StatusAudioUploaded,
+	minutes.StatusTranscribeBlocked:   minutes.StatusAudioUploaded,
+	minutes.StatusTranscriptionFailed: minutes.StatusTranscribing,
+}
 
 // externalID is the external id of meeting number n, from 0, of a spec.
 func externalID(m *world.MeetingSpec, n int) string {

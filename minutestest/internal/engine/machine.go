@@ -278,9 +278,9 @@ func (s *Service) Release(id string) (held bool, err error) {
 	return true, nil
 }
 
-// Advance moves a meeting on without a clock, held or not, until it is in status until or in a
-// final one; with until "" by one status. It is an error if the meeting does not exist, has no audio,
-// has left until behind, or, with until "", is in a final status.
+// Advance moves a meeting on without a clock, held or not, until it is in status until; with until ""
+// by one status. It is an error if the meeting does not exist, has no audio, has left until behind, ends
+// before it comes to until or, with until "", is in a final status.
 func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, error) {
 	if until != "" && !slices.Contains(statuses[1:], until) {
 		return "", fmt.Errorf("until: a meeting cannot come to %q, only to one of %q", until, statuses[1:])
@@ -290,17 +290,21 @@ func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, erro
 		return "", err
 	}
 	defer s.mu.Unlock()
-	final := m.Status.Final()
 	switch {
 	case m.Audio == nil:
 		return m.Status, fmt.Errorf("meeting %s has no audio", id)
-	case until == "" && final, m.Status != until && m.hasBeen(until):
+	case until == "" && m.Status.Final(), m.Status != until && m.hasBeen(until):
 		return m.Status, fmt.Errorf("meeting %s is %s already", id, m.Status)
 	case until == "":
 		o.proceed(m, s.Now())
+		return m.Status, nil
 	}
-	for until != "" && m.Status != until && !m.Status.Final() {
+	for m.Status != until && !m.Status.Final() {
 		o.proceed(m, s.Now())
+	}
+	if m.Status != until {
+		return m.Status, fmt.Errorf("meeting %s has ended in %s, so it never comes to %s: "+
+			"a script's outcome, the quota and the recording decide how a meeting ends", id, m.Status, until)
 	}
 	return m.Status, nil
 }

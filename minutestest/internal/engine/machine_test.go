@@ -370,6 +370,14 @@ func TestScript(t *testing.T) {
 
 		require.Error(t, s.Script(world.Script{Outcome: minutes.StatusTranscribing}))
 		require.Error(t, s.Script(world.Script{Hold: minutes.StatusCreated}))
+		for last, failure := range map[minutes.Status]minutes.Status{
+			minutes.StatusAudioUploaded:     minutes.StatusTranscribeBlocked,
+			minutes.StatusTranscribing:      minutes.StatusTranscriptionFailed,
+			minutes.StatusGeneratingMinutes: minutes.StatusMinutesFailed,
+		} {
+			require.NoError(t, s.Script(world.Script{Hold: last, Outcome: failure}))
+		}
+		require.Error(t, s.Script(world.Script{Hold: minutes.StatusTranscribing, Outcome: minutes.StatusAudioRejected}))
 		require.Error(t, s.Script(world.Script{MeetingID: "a", Title: "b"}))
 		require.Error(t, s.Script(world.Script{Stages: &world.Stages{Write: -1}}))
 	})

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -80,26 +81,36 @@ func TestReservation_IsOfOneRecording(t *testing.T) {
 	})
 }
 
-// Advance ends where the meeting does, whether it has ended already or not.
-func TestAdvance_StopsWhereTheMeetingEnds(t *testing.T) {
+// Advance is an error if the meeting ends without the status, whether it has ended already or not. So
+// nobody takes it for a way to choose the end.
+func TestAdvance_FailsIfTheMeetingEndsElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, already := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			s := newRig(t, staged)
-			require.NoError(t, s.Script(world.Script{Outcome: minutes.StatusTranscriptionFailed}))
-			id := s.create("ci", "")
-			s.upload("ci", id, 1)
-			if already {
-				time.Sleep(time.Hour)
-			}
-			for _, until := range []minutes.Status{minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady} {
-				status, err := s.Advance(id, until)
+		for outcome, untils := range map[minutes.Status][]minutes.Status{
+			minutes.StatusTranscriptionFailed: {minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady},
+			"":                                {minutes.StatusMinutesFailed},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newRig(t, staged)
+				require.NoError(t, s.Script(world.Script{Outcome: outcome}))
+				id := s.create("ci", "")
+				s.upload("ci", id, 1)
+				if already {
+					time.Sleep(time.Hour)
+				}
+				end := cmp.Or(outcome, minutes.StatusMinutesReady)
+				for _, until := range untils {
+					status, err := s.Advance(id, until)
+					require.ErrorContains(t, err, fmt.Sprintf("has ended in %s, so it never comes to %s", end, until))
+					require.Equal(t, end, status)
+				}
+				status, err := s.Advance(id, end)
 				require.NoError(t, err)
-				require.Equal(t, minutes.StatusTranscriptionFailed, status)
-			}
-			_, err := s.Advance(id, minutes.StatusTranscribing)
-			require.ErrorContains(t, err, "is transcription_failed already")
-		})
+				require.Equal(t, end, status)
+				_, err = s.Advance(id, minutes.StatusTranscribing)
+				require.ErrorContains(t, err, "is "+string(end)+" already")
+			})
+		}
 	}
 }
 
