@@ -198,9 +198,10 @@ type Job struct {
 //   - Two jobs with the same ExternalID share one meeting, and both yield its minutes.
 //   - ProcessAll starts as many jobs as [WithUploadConcurrency] allows, and the next one when the
 //     upload of a job has ended. So a long list of jobs does not open all its recordings at once.
-//   - ProcessAll ranges over jobs on another goroutine. That goroutine ends no later than the loop,
-//     unless jobs is busy at that moment: then it ends when jobs next yields, and the loop does not
-//     take that job. Source and Progress run on other goroutines, too, but OnStatus runs on that of
+//   - ProcessAll ranges over jobs on another goroutine, so the body of the loop must not change what
+//     jobs reads, and jobs must not change Params that it has yielded. That goroutine ends no later
+//     than the loop, unless jobs is busy at that moment: then it ends when jobs next yields, and the
+//     loop does not take that job. Source and Progress run on other goroutines, too, but OnStatus runs on that of
 //     the loop. A panic in jobs, Source or Progress ends the program.
 //   - When ctx is done, or the service rejects the key, ProcessAll reads no further job, and each
 //     job that is running gets a Result, whose Err is usually ctx's error or the rejection of the

@@ -138,8 +138,10 @@ func (o *WaitOptions) goal() goal {
 //   - Result.Err is the error of one meeting, and does not end the other waits. A repeated id is
 //     yielded once.
 //   - WaitAll ranges over ids on another goroutine, so ids may block, and a panic in it ends the
-//     program. That goroutine ends no later than the loop, unless ids is busy at that moment: then
-//     the goroutine ends when ids next yields, and the loop does not take that id.
+//     program. The body of the loop must not change what ids reads. For example, do not delete from
+//     a map whose keys are the ids; pass slices.Values of a copy. The goroutine ends no later
+//     than the loop, unless ids is busy at that moment: then it ends when ids next yields, and the
+//     loop does not take that id.
 //   - If you leave the loop, the remaining waits end, but the service goes on processing their
 //     meetings.
 //   - If the body of the loop is slow, WaitAll fetches the minutes of only a few meetings ahead of
