@@ -157,8 +157,9 @@ func TestJournal_IsBounded(t *testing.T) {
 	const requests, bytes = 4096, 16 << 10
 	callerOf(s).send("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", 2*bytes)+`"}`)
 	assert.Len(t, s.Requests()[0].Body, bytes)
+	request := httptest.NewRequest("GET", "/", nil)
 	for range requests + 10 {
-		s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+		s.Handler().ServeHTTP(httptest.NewRecorder(), request)
 	}
 	list := s.Requests()
 	require.Len(t, list, requests)

@@ -105,9 +105,9 @@ func inSeconds(times []time.Duration) (seconds []int) {
 
 // ended returns when a wait ended, and with which error; or why it would have ended with its
 // context after forty minutes.
-func ended(s *scripted, p *Poller[int]) (after time.Duration, err, trouble error) {
+func ended(s *scripted, p *Poller[int], within time.Duration) (after time.Duration, err, trouble error) {
 	sub := p.Subscribe("m", false)
-	timeout := time.After(40 * time.Minute)
+	timeout := time.After(within)
 	for {
 		select {
 		case u := <-sub.C():
@@ -139,7 +139,7 @@ func TestPoller_EndsWaitsByTheKindOfAFailure(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				fails := func(time.Duration) *Failure { return &Failure{Err: err, Kind: c.kind} }
 				s := &scripted{began: time.Now(), fails: fails}
-				after, final, trouble := ended(s, newPoller(s))
+				after, final, trouble := ended(s, newPoller(s), 20*time.Minute)
 				if c.after[1] == 0 {
 					require.NoError(t, final)
 					require.ErrorIs(t, trouble, err)
@@ -173,7 +173,7 @@ func TestPoller_ForgetsForeignFailuresWhenSomethingElseComes(t *testing.T) {
 					}
 					return &Failure{Err: errors.New("certificate"), Kind: Foreign}
 				}}
-				_, final, _ := ended(s, newPoller(s))
+				_, final, _ := ended(s, newPoller(s), 20*time.Minute)
 				require.NoError(t, final)
 			})
 		})
@@ -350,7 +350,7 @@ func TestPoller_ReportsTroubleOnce(t *testing.T) {
 			if c.follow {
 				defer p.Discover(s.began).Cancel()
 			}
-			ended(s, p)
+			ended(s, p, 40*time.Minute)
 			mu.Lock()
 			defer mu.Unlock()
 			require.Equal(t, c.want, reports, c.name)

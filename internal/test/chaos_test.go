@@ -30,7 +30,7 @@ import (
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	first := 0
-	runs := testbase.Many(400, 3)
+	runs := testbase.Many(400, 2)
 	if testbase.UnderRace {
 		runs = testbase.Many(40, 10)
 	}
