@@ -59,14 +59,18 @@ var rejections = []struct {
 // Every operation returns every documented rejection as an *Error.
 func TestError_ReportsEveryCode(t *testing.T) {
 	t.Parallel()
-	for _, row := range rejections {
+	for i, row := range rejections {
 		t.Run(row.code, func(t *testing.T) {
 			t.Parallel()
 			body := `{"error":{"code":"` + row.code + `","message":"Plain words.","request_id":"req_93af",` +
 				`"details":{"fields":["title"],"holder":{"name":"Ada"}}}}`
 			client, _ := testkit.Responding(t, testkit.Canned(row.status, body, "Content-Type", "application/json"))
 			var last error
-			for _, op := range testkit.Operations() {
+			operations := testkit.Operations()
+			if row.code != "INSUFFICIENT_SCOPE" && !testbase.Long() { // what the others say depends on no operation
+				operations = operations[i%len(operations):][:1]
+			}
+			for _, op := range operations {
 				got, err := op.Call(t.Context(), client)
 				testkit.RequireNothing(t, got)
 				failed := testkit.RequireError(t, err, op)

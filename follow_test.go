@@ -239,7 +239,7 @@ func TestFollow_OutlastsFailures(t *testing.T) {
 				others(t, srv, time.Minute, 3, func(c *minutes.Client, i int) {
 					testkit.Uploaded(t, c, fmt.Sprint("meeting ", i))
 				})
-				got := follow(t, srv, direct(srv), 45*time.Minute, nil)
+				got := follow(t, srv, direct(srv), 30*time.Minute, nil)
 				require.ErrorIs(t, got.loopErr, context.DeadlineExceeded)
 				require.Len(t, got.results, 3)
 				for title := range got.results {
@@ -287,8 +287,8 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 		last   error
 	}{
 		"up to once a day":   {always, nil, time.Duration(minutesPassed) * time.Minute, yields, minutes.ErrForbidden},
-		"with Skip":          {always, func(int) bool { return false }, 80 * time.Minute, 4, minutes.ErrForbidden},
-		"until it works":     {3, nil, 80 * time.Minute, 4, nil},
+		"with Skip":          {always, func(int) bool { return false }, 40 * time.Minute, 3, minutes.ErrForbidden},
+		"until it works":     {2, nil, 40 * time.Minute, 3, nil},
 		"until Skip says so": {always, func(n int) bool { return n == 2 }, 40 * time.Minute, 2, minutes.ErrForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -474,7 +474,7 @@ func TestFollow_YieldsMeetingOfTheSameSecond(t *testing.T) {
 // Skip is not asked about a meeting that is not yielded anyway.
 func TestFollow_AsksSkipOnlyForWhatItYields(t *testing.T) {
 	t.Parallel()
-	const meetings = 5
+	const meetings = 3
 	for name, test := range map[string]struct {
 		event func(t *testing.T, srv *minutestest.Server, cancel context.CancelFunc)
 		want  int
@@ -488,7 +488,7 @@ func TestFollow_AsksSkipOnlyForWhatItYields(t *testing.T) {
 		}, meetings},
 		"the meetings are deleted": {func(t *testing.T, srv *minutestest.Server, _ context.CancelFunc) {
 			for _, m := range srv.Meetings() {
-				assert.NoError(t, testkit.Client(srv).Meetings.Delete(t.Context(), m.ID))
+				assert.NoError(t, direct(srv).Meetings.Delete(t.Context(), m.ID))
 			}
 		}, meetings},
 	} {
@@ -497,9 +497,9 @@ func TestFollow_AsksSkipOnlyForWhatItYields(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				for range meetings {
-					testkit.Uploaded(t, testkit.Client(srv), "Weekly")
+					testkit.Uploaded(t, direct(srv), "Weekly")
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 				defer cancel()
 				time.AfterFunc(5*time.Minute, func() { test.event(t, srv, cancel) })
 				asked := 0

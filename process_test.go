@@ -399,7 +399,7 @@ func TestProcessAll_ReadsNoJobAfterTheKeyIsRejected(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Script(
 			minutestest.Script{ExternalID: "first", Stages: &minutestest.Stages{Write: time.Second}}, // polled at 30 s
-			minutestest.Script{ExternalID: "long", Stages: &minutestest.Stages{Write: time.Hour}})
+			minutestest.Script{ExternalID: "long", Stages: &minutestest.Stages{Write: 20 * time.Minute}})
 		created := minutestest.Match{Operation: minutes.OpMeetingsCreate, ExternalID: "rejected"}
 		srv.Inject(created, minutestest.Delay(20*time.Second))
 		urls := minutestest.Match{Operation: minutes.OpMeetingsUploadURL, ExternalID: "rejected"}
@@ -413,7 +413,7 @@ func TestProcessAll_ReadsNoJobAfterTheKeyIsRejected(t *testing.T) {
 				}
 			}
 		}
-		c := testkit.Client(srv, minutes.WithUploadConcurrency(1))
+		c := direct(srv, minutes.WithUploadConcurrency(1))
 		for r, err := range c.Meetings.ProcessAll(t.Context(), jobs, nil) {
 			if err != nil {
 				require.True(t, minutes.KeyRejected(err), "%v", err)
