@@ -339,7 +339,7 @@ func refuse(x *exchange, f Fault) {
 }
 
 func checkStorageError(f Fault) error {
-	if err := checkStatus(f); err != nil {
+	if err := f.checkStatusFrom(http.StatusMultipleChoices); err != nil {
 		return err
 	}
 	if f.form.Code == "" {
@@ -356,9 +356,15 @@ func refuseUpload(x *exchange, f Fault) {
 
 func (f Fault) message() string { return cmp.Or(f.form.Message, "This error was injected.") }
 
-func checkStatus(f Fault) error {
-	if f.form.Status < 200 || f.form.Status > 599 {
-		return fmt.Errorf("status: %d is not from 200 to 599", f.form.Status)
+func checkStatus(f Fault) error { return f.checkStatusFrom(http.StatusOK) }
+
+func (f Fault) checkStatusFrom(lowest int) error {
+	const highest = 599
+	switch {
+	case f.form.Status == 0:
+		return fmt.Errorf("status: missing; give one from %d to %d", lowest, highest)
+	case f.form.Status < lowest || f.form.Status > highest:
+		return fmt.Errorf("status: %d is not from %d to %d", f.form.Status, lowest, highest)
 	}
 	return nil
 }

@@ -47,16 +47,16 @@ var endpoints = map[string]endpoint{
 	"PUT /world":                  with(request.putWorld),
 	"PATCH /world":                with(request.patchWorld),
 	"GET /scripts":                without(request.scripts),
-	"POST /scripts":               with(request.addScript),
+	"POST /scripts":               given(with(request.addScript)),
 	"DELETE /scripts":             without(request.removeScripts),
 	"GET /faults":                 without(request.faults),
-	"POST /faults":                with(request.addFault),
+	"POST /faults":                given(with(request.addFault)),
 	"DELETE /faults":              without(request.removeFaults),
 	"GET /meetings":               without(request.meetings),
-	"POST /meetings":              with(request.addMeetings),
+	"POST /meetings":              given(with(request.addMeetings)),
 	"GET /meetings/{id}":          without(request.meeting),
 	"DELETE /meetings/{id}":       without(request.deleteMeeting),
-	"POST /meetings/{id}/advance": with(request.advance),
+	"POST /meetings/{id}/advance": given(with(request.advance)),
 	"GET /clock":                  without(request.clock),
 	"POST /clock":                 with(request.advanceClock),
 	"GET /requests":               without(request.requests),
@@ -164,6 +164,35 @@ func with[T any](answer func(request, T) (any, error)) endpoint {
 // without returns an endpoint that takes no body, because a filter in one must not be ignored.
 func without(answer endpoint) endpoint {
 	return with(func(r request, _ struct{}) (any, error) { return answer(r) })
+}
+
+// given returns an endpoint whose fields have values where they are sent. A variable that was never
+// set must not pass for a field that is left out: a fault for one title would apply to all meetings.
+func given(answer endpoint) endpoint {
+	return func(r request) (any, error) {
+		var sent object
+		_ = strictjson.Decode(r.body, &sent) // answer says what is wrong
+		if err := checkGiven("", sent); err != nil {
+			return nil, err
+		}
+		return answer(r)
+	}
+}
+
+// checkGiven rejects a field of an object, or of one in it, that is null, "" or 0.
+func checkGiven(path string, sent object) error {
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		value := sent[name]
+		if value == nil || value == "" || value == 0.0 {
+			text, _ := json.Marshal(value)
+			return fmt.Errorf("%s%s: %s says nothing; give a value, or leave the field out", path, name, text)
+		}
+		inner, _ := value.(object)
+		if err := checkGiven(path+name+".", inner); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // inspector serves the page and its events until the fake is replaced. Then the page asks the next
