@@ -101,14 +101,14 @@ func newControl(p *process) http.Handler {
 			p.inspector(w, r)
 			return
 		}
-		list := []string{"GET /", "GET /events", "GET /openapi.json", "GET /report"}
-		list = slices.AppendSeq(list, maps.Keys(endpoints))
-		slices.Sort(list)
-		respond(w, object{"control_api_of": p.baseURL, "endpoints": list}, nil)
+		respond(w, object{"control_api_of": p.baseURL, "endpoints": patterns()}, nil)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		message := fmt.Sprintf("the control API has no %s %s; ", r.Method, r.URL.Path) +
-			"GET /openapi.json describes it, and the service is at " + p.baseURL
+		message := fmt.Sprintf("the control API has no %s %s", r.Method, r.URL.Path)
+		if similar := patternsLike(r.URL.Path); len(similar) > 0 {
+			message += ", but " + strings.Join(similar, ", ")
+		}
+		message += "; GET /openapi.json describes it, and the service is at " + p.baseURL
 		respond(w, nil, &problem{http.StatusNotFound, message})
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -122,6 +122,29 @@ func newControl(p *process) http.Handler {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// patterns lists what the control API has.
+func patterns() []string {
+	list := []string{"GET /", "GET /events", "GET /openapi.json", "GET /report"}
+	list = slices.AppendSeq(list, maps.Keys(endpoints))
+	slices.Sort(list)
+	return list
+}
+
+// patternsLike lists the patterns whose paths begin with the same name as a path.
+func patternsLike(path string) []string {
+	first := firstOf(path)
+	return slices.DeleteFunc(patterns(), func(pattern string) bool {
+		_, other, _ := strings.Cut(pattern, " ")
+		return firstOf(other) != first
+	})
+}
+
+// firstOf returns the first name of a path, such as "faults" of "/faults/flt_1".
+func firstOf(path string) string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return first
 }
 
 // run runs an endpoint when it is its turn.

@@ -99,7 +99,9 @@ func TestControl_RejectsInvalidRequests(t *testing.T) {
 		{`POST /faults {"faults":[{"kind":"reset"}],"to":"0s"}`, "to: a later time than from expected"},
 		{`PATCH /world {"credits":0}`, `there is one in organisations`},
 		{`PATCH /world {"organisations":[{"id":"org_acme","keys":[{"secret":"key_cii","revoked":true}]}]}`,
-			`give either a member_id or an integration_id; this request would add ["key_cii"], which did not exist`},
+			`give either a member_id or an integration_id; this request would add "key_cii", which did not exist`},
+		{`PATCH /world {"organisations":[{"id":"org_acme","keys":[{"secret":"key_cii","member_id":"emp_x"}]}]}`,
+			`keys[3].member_id: no member "emp_x"; this request would add "key_cii", which did not exist`},
 		{`POST /reset {"credits":0}`, `unknown field "credits"; known here: none`},
 		{`DELETE /scripts {"title":"x"}`, `unknown field "title"`},
 		{`DELETE /faults {"id":"flt_1"}`, `unknown field "id"`},
@@ -123,6 +125,10 @@ func TestControl_RejectsInvalidRequests(t *testing.T) {
 		assert.Contains(t, message, row.want, row.what)
 		assert.NotRegexp(t, `minutestest|With[A-Z]|Optional\b|json:`, message)
 	}
+	_, object := p.ask("MINUTES_CONTROL_URL",
+		`PATCH /world {"organisations":[{"id":"org_acme","max_terms":0,"vocabulary":[{"term":"x"}]}]}`)
+	problem, _ := object["problem"].(map[string]any)
+	assert.Equal(t, "organisations[0].vocabulary: 4 terms, 0 at most", problem["message"], "whatever x is called")
 	assert.Equal(t, before, p.control("GET /world"))
 	for what, want := range map[string]int{
 		"GET /nothing": 404, "GET /v1/meetings": 404, "GET /meetings/x": 404, "DELETE /meetings/x": 404,
@@ -133,6 +139,24 @@ func TestControl_RejectsInvalidRequests(t *testing.T) {
 		status, object := p.ask("MINUTES_CONTROL_URL", what)
 		assert.Equal(t, want, status, "%.40s", what)
 		assert.NotEmpty(t, object["problem"])
+	}
+}
+
+// A request to what the control API does not have gets a list of what it has there.
+func TestControl_ListsWhatItHasInstead(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	for what, want := range map[string]string{
+		"GET /reset":           "has no GET /reset, but POST /reset; GET /openapi.json",
+		"POST /world":          "has no POST /world, but GET /world, PATCH /world, PUT /world; ",
+		"DELETE /faults/flt_1": "has no DELETE /faults/flt_1, but DELETE /faults, GET /faults, POST /faults; ",
+		"POST /":               "has no POST /, but GET /; ",
+		"GET /fault":           "has no GET /fault; ",
+	} {
+		status, object := p.ask("MINUTES_CONTROL_URL", what)
+		assert.Equal(t, http.StatusNotFound, status, what)
+		problem, _ := object["problem"].(map[string]any)
+		assert.Contains(t, problem["message"], want)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -79,7 +80,7 @@ type settings struct {
 
 	speed           float64
 	seed            uint64
-	edgeLimit       uint
+	edgeLimit       uint64
 	minPollInterval time.Duration
 	// withoutAudit are the kinds of violations that are off.
 	withoutAudit []minutestest.ViolationKind
@@ -109,12 +110,12 @@ func (s *settings) flags() *flag.FlagSet {
 		"serve the control API on this `address`; next means the port after the service's, off switches it off")
 	set.StringVar(&s.world, "world", "",
 		"start with the world in this JSON `file` instead of a small default one")
-	set.Float64Var(&s.speed, "speed", 1,
-		"make all stages of meetings `n` times shorter")
-	set.Uint64Var(&s.seed, "seed", 0,
-		"make ids and cursors the same in every run with this `number`; 0 means none")
-	set.UintVar(&s.edgeLimit, "edge-limit", 0,
-		"reject more than `n` requests per second and key with a bare 429; 0 means no limit")
+	s.speed = 1
+	set.Func("speed", "make all stages of meetings `n` times shorter (default 1)", s.readSpeed)
+	set.Func("seed", "make ids and cursors the same in every run with this `number`; 0 means none",
+		func(text string) error { return readCount(&s.seed, text) })
+	set.Func("edge-limit", "reject more than `n` requests per second and key with a bare 429; 0 means no limit",
+		func(text string) error { return readCount(&s.edgeLimit, text) })
 	set.StringVar(&s.log, "log", "text",
 		"log each request on stderr in this `form`: text, json or none")
 	set.BoolVar(&s.printEnv, "print-env", false,
@@ -134,6 +135,26 @@ func (s *settings) flags() *flag.FlagSet {
 		"ask the control API at this `address` whether it is ready, instead of serving; the exit status is 0 if it is")
 	set.BoolVar(&s.version, "version", false, "print the version and exit")
 	return set
+}
+
+// readSpeed reads the value of -speed.
+func (s *settings) readSpeed(text string) error {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n > 0 && n <= 1e9) { // nor NaN
+		return errors.New("a number over 0 expected, such as 10")
+	}
+	s.speed = n
+	return nil
+}
+
+// readCount reads the value of -seed or -edge-limit, which fits into an int.
+func readCount(into *uint64, text string) error {
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return errors.New("a whole number from 0 expected")
+	}
+	*into = n
+	return nil
 }
 
 // readMinPollInterval reads the value of -min-poll-interval.
@@ -172,8 +193,6 @@ func parse(args []string) (settings, error) {
 	switch {
 	case set.NArg() > 0:
 		return s, fmt.Errorf("unexpected argument %q", set.Arg(0))
-	case !(s.speed > 0 && s.speed <= 1e9):
-		return s, fmt.Errorf("-speed %v: a number over 0 expected", s.speed)
 	case !slices.Contains([]string{"text", "json", "none"}, s.log):
 		return s, fmt.Errorf("-log %q: text, json or none expected", s.log)
 	case s.control != controlNext && s.control != controlOff && !isAddress(s.control):

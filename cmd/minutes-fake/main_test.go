@@ -155,8 +155,12 @@ func (p *program) meeting(title string) string {
 func TestRun_RejectsInvalidFlags(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"-nope": "not defined", "serve": "unexpected argument", "-speed 0": "-speed 0", "-speed NaN": "-speed NaN",
-		"-edge-limit -1":        "-edge-limit",
+		"-nope": "not defined", "serve": "unexpected argument",
+		"-speed 0":              "-speed: a number over 0 expected, such as 10",
+		"-speed NaN":            "-speed: a number over 0 expected, such as 10",
+		"-speed 10x":            "-speed: a number over 0 expected, such as 10",
+		"-seed x":               "-seed: a whole number from 0 expected",
+		"-edge-limit -1":        "-edge-limit: a whole number from 0 expected",
 		"-min-poll-interval 0s": "-min-poll-interval: a duration over 0 expected, such as 100ms",
 		"-min-poll-interval 30": "-min-poll-interval: a duration over 0 expected, such as 100ms",
 		"-log xml":              "-log", "-addr 8080": "-addr",

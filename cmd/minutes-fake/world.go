@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/meeting-minutes/minutes-go/internal/mistake"
 	"github.com/meeting-minutes/minutes-go/internal/strictjson"
@@ -27,13 +28,13 @@ func (r request) patchWorld(patch object) (any, error) {
 	if err := r.knowsOrganisations(patch); err != nil {
 		return nil, err
 	}
-	var added []string
+	var added map[string]string
 	err := mistake.Catch(func() {
 		r.fake.UpdateWorld(func(w *minutestest.World) error {
 			var before object
 			text, _ := json.Marshal(w)
 			_ = json.Unmarshal(text, &before)
-			added = additions(before, patch)
+			added = additions("", before, patch)
 			text, _ = json.Marshal(merge(before, patch))
 			var after minutestest.World
 			err := strictjson.Decode(text, &after)
@@ -43,38 +44,43 @@ func (r request) patchWorld(patch object) (any, error) {
 			return err
 		})
 	})
-	switch {
-	case err != nil && len(added) > 0: // because the mistake may be in their names
-		return nil, fmt.Errorf("%w; this request would add %q, which did not exist", err, added)
-	case err != nil:
-		return nil, err
+	if err == nil {
+		return r.fake.World(), nil
 	}
-	return r.fake.World(), nil
+	for _, path := range slices.Sorted(maps.Keys(added)) {
+		if strings.Contains(err.Error(), path) { // because the mistake may be in its name
+			err = fmt.Errorf("%w; this request would add %q, which did not exist", err, added[path])
+		}
+	}
+	return nil, err
 }
 
 // additions returns the names of the elements that a patch adds to lists, because these have none of
-// that name.
-func additions(old, patch any) (names []string) {
+// that name, by the paths that they get.
+func additions(path string, old, patch any) map[string]string {
+	added := map[string]string{}
 	switch patch := patch.(type) {
 	case object:
 		old, _ := old.(object)
-		for _, field := range slices.Sorted(maps.Keys(old)) {
-			names = append(names, additions(old[field], patch[field])...)
+		for field := range patch {
+			maps.Copy(added, additions(strings.TrimPrefix(path+"."+field, "."), old[field], patch[field]))
 		}
 	case []any:
 		old, _ := old.([]any)
+		last := len(old)
 		for _, e := range patch {
 			at := indexOf(old, e)
 			switch {
 			case nameOf(e) == "":
 			case at < 0:
-				names = append(names, nameOf(e))
+				added[fmt.Sprintf("%s[%d]", path, last)] = nameOf(e)
+				last++
 			default:
-				names = append(names, additions(old[at], e)...)
+				maps.Copy(added, additions(fmt.Sprintf("%s[%d]", path, at), old[at], e))
 			}
 		}
 	}
-	return names
+	return added
 }
 
 // knowsOrganisations rejects a patch of an organisation that does not exist. A patch adds members,
