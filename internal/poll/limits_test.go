@@ -244,6 +244,12 @@ var storms = []struct {
 		true,
 	},
 	{
+		"two Gets a second, 5 % rejected at random", atRandom(0.05),
+		storm{scenario{waits: 100}, gets(2)},
+		stormBounds{failed: 0.03, bounds: bounds{p99: 75 * second}},
+		false,
+	},
+	{
 		"600 spread waits, 1 % rejected at random", atRandom(0.01),
 		storm{scenario{waits: 600, oneIn: 30}, gets(0.1)},
 		stormBounds{failed: 0.01, bounds: bounds{p99: 150 * second}},

@@ -35,9 +35,9 @@ const (
 //   - A 429 changes no pace if there was none among the sixteen responses before it. Otherwise it
 //     halves the pace of the requests in the background, which can wait: that is what makes
 //     processes share a limit fairly. The user's requests fail if they wait for long. So they have
-//     a pace of their own, which only a 429 to one of them lowers, by the share of 429s among the
-//     sixteen responses before it: a limit that is used up soon halves it as well, and one in
-//     twenty rejected at random hardly lowers it.
+//     a pace of their own, which only a 429 to one of them lowers, by the square of the share of
+//     429s among the sixteen responses before it: by a quarter if half of them were, and hardly if
+//     one in twenty is rejected at random.
 //   - If nothing but 429s came back, each further one doubles the pause, because some limits count
 //     rejected requests, too, and never end while all processes go on asking. The doubling reaches
 //     ten seconds only after fifteen of them, a minute or two. Otherwise a process that is merely
@@ -190,7 +190,8 @@ func (t *Throttle) Limited(sentAt time.Time, pause time.Duration, background boo
 		if before > 0 {
 			t.background.lowerPace(now, 1.0/2)
 			if !background {
-				t.users.lowerPace(now, float64(before)/16)
+				share := float64(before) / 16
+				t.users.lowerPace(now, share*share)
 			}
 		}
 		pause = max(pause, pauseAfter(t.history))
