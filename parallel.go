@@ -18,7 +18,7 @@ type loop struct {
 	tasks  chan func()        // for the caller's goroutine
 	over   chan struct{}      // closed when nobody receives from tasks any more
 	cancel context.CancelFunc // ends all work
-	unseen chan struct{}      // holds a token for each meeting that is being fetched, until the body has seen its Result
+	unseen chan struct{}      // holds a token for each meeting from its fetch until the body has its Result
 
 	// stopReading cancels the ctx of the inputs, which ends every wait of theirs. A sequence of the
 	// caller's goes on until it next yields. The work goes on.
