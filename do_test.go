@@ -2,7 +2,6 @@ package minutes_test
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +24,9 @@ import (
 
 // errorOf drops the response of Client.Do.
 func errorOf(_ *minutes.Response, err error) error { return err }
+
+// named is a type of byte slices, such as sql.RawBytes.
+type named []byte
 
 func TestClient_DoSendsAnyRequest(t *testing.T) {
 	t.Parallel()
@@ -173,7 +175,7 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 			"",
 		)
 		for _, body := range []any{
-			[]byte("{}"), sql.RawBytes("{}"), strings.NewReader("{}"), io.NopCloser(strings.NewReader("{}")),
+			[]byte("{}"), named("{}"), strings.NewReader("{}"), io.NopCloser(strings.NewReader("{}")),
 		} {
 			err := errorOf(client.Do(t.Context(), minutes.Request{Method: "POST", Path: "/v1/x", Body: body}, nil))
 			testkit.RequireParamError(t, err, "Body", "")
