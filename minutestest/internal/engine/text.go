@@ -53,11 +53,16 @@ func (o *organisation) anonymous(text string) string {
 // correct replaces the variants in text by their terms, as whole words and in any case. If variants
 // overlap, the longest counts.
 func correct(text string, vocabulary []minutes.VocabularyEntry) string {
+	said := strings.ToLower(text)
 	terms := map[string]string{}
 	var variants []string
 	for _, e := range vocabulary {
 		for _, v := range e.Variants {
-			terms[strings.ToLower(v.Text)] = e.Term
+			variant := strings.ToLower(v.Text)
+			if !strings.Contains(said, variant) {
+				continue // most texts have none, and compiling a pattern takes long
+			}
+			terms[variant] = e.Term
 			last := len(v.Text) - 1
 			variants = append(variants, wordEdge(v.Text[0])+regexp.QuoteMeta(v.Text)+wordEdge(v.Text[last]))
 		}

@@ -294,7 +294,7 @@ func TestTranscript_IsCorrected(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, withAcme(func(o *world.Organisation) {
 		o.Vocabulary = []minutes.VocabularyEntry{
-			{Term: "Barrel", Variants: []minutes.VocabularyVariant{{Text: "cooper"}}},
+			{Term: "Barrel", Variants: []minutes.VocabularyVariant{{Text: "Cooper"}}},
 			{Term: "Kubernetes", Variants: []minutes.VocabularyVariant{{Text: "cooper netties"}}},
 			{Term: "C++", Variants: []minutes.VocabularyVariant{{Text: "c plus plus"}, {Text: "++"}}},
 			{Term: "Ärger", Variants: []minutes.VocabularyVariant{{Text: "ärger"}}},
