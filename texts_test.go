@@ -90,7 +90,9 @@ func (o *overlay) run(command string, args ...string) (out string, err error) {
 	file := filepath.Join(o.dir, "overlay.json")
 	require.NoError(o.t, os.WriteFile(file, replace, 0o600))
 	args = append([]string{command, "-overlay", file}, args...)
-	text, err := exec.CommandContext(o.t.Context(), "go", args...).CombinedOutput()
+	cmd := exec.CommandContext(o.t.Context(), "go", args...)
+	cmd.Env = append(os.Environ(), "GOGC=400") // collects less garbage, as these tests do
+	text, err := cmd.CombinedOutput()
 	return string(text), err
 }
 
