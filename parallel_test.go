@@ -632,12 +632,13 @@ func TestWaitAll_FetchesThatAreNotReadyDelayNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		testbase.Timeout(t, 24*time.Hour)
 		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv, minutes.WithRateLimit(0, 0))
+		c := direct(srv, minutes.WithRateLimit(0, 0))
+		meetings := testbase.Many(100, 40)
 		var ids []string
-		for range 100 {
+		for range meetings {
 			ids = append(ids, testkit.Uploaded(t, c, "Weekly").ID)
 		}
-		fetches := minutestest.Match{Operation: minutes.OpMeetingsMinutes, Times: 99}
+		fetches := minutestest.Match{Operation: minutes.OpMeetingsMinutes, Times: meetings - 1}
 		srv.Inject(fetches, minutestest.Refuse(minutes.ErrMinutesNotReady))
 		time.Sleep(time.Hour)
 		began := time.Now()
