@@ -118,14 +118,17 @@ func ExampleStorageError() {
 	defer srv.Close()
 	srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(403, "AccessDenied"))
 	client := srv.Client()
-	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "weekly-47"}
-	recording := minutes.FromFile("examples/quickstart/recording/standup.mp3")
+	ctx := context.Background()
+	meeting, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"})
+	if err != nil {
+		log.Fatal(err)
+	}
 
-	result, err := client.Meetings.Process(context.Background(), params, recording, nil)
+	err = client.Meetings.Upload(ctx, meeting.ID, minutes.FromFile("examples/quickstart/recording/standup.mp3"), nil)
 	rejected, ok := errors.AsType[*minutes.StorageError](err)
 	if ok {
 		fmt.Println(rejected.StatusCode, rejected.Code, minutes.Retryable(err))
-		fmt.Println(rejected.MeetingID == result.MeetingID) // the meeting exists, without audio
+		fmt.Println(rejected.MeetingID == meeting.ID) // the meeting exists, without audio
 	}
 	// Output:
 	// 403 AccessDenied false
