@@ -27,7 +27,7 @@ type line struct {
 	recent float64
 }
 
-// sent records that a request of the line was sent.
+// sent notes that a request of the line was sent.
 func (l *line) sent(now time.Time) {
 	l.recent = 1 + l.recent*math.Exp(-now.Sub(l.lastSent).Seconds())
 	l.lastSent = now

@@ -143,7 +143,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// send records a request if it may be sent now. Otherwise it returns how long the request must
+// send notes a request if it may be sent now. Otherwise it returns how long the request must
 // wait. began is when it became the first of its line. If the other line has a request, too, the
 // user's goes first, unless the one in the background is overdue.
 func (t *Throttle) send(background bool, began time.Time, contended bool) time.Duration {
@@ -176,7 +176,7 @@ func (t *Throttle) send(background bool, began time.Time, contended bool) time.D
 	return 0
 }
 
-// Limited records that a request, sent at sentAt, was rejected with a 429, which asks for a pause.
+// Limited notes that a request, sent at sentAt, was rejected with a 429, which asks for a pause.
 // It returns the pause if this 429 started or extended it, else 0. If the request was sent before
 // the last 429 came that counts, only the pause can change.
 func (t *Throttle) Limited(sentAt time.Time, pause time.Duration, background bool) time.Duration {
@@ -213,7 +213,7 @@ func pauseAfter(history uint32) time.Duration {
 	return longest/2 + rand.N(longest/2)
 }
 
-// Accepted records a response other than a 429.
+// Accepted notes a response other than a 429.
 func (t *Throttle) Accepted() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
