@@ -201,8 +201,8 @@ type Job struct {
 //   - ProcessAll ranges over jobs on another goroutine, so the body of the loop must not change what
 //     jobs reads, and jobs must not change Params that it has yielded. That goroutine ends no later
 //     than the loop, unless jobs is busy at that moment: then it ends when jobs next yields, and the
-//     loop does not take that job. Source and Progress run on other goroutines, too, but OnStatus runs on that of
-//     the loop. A panic in jobs, Source or Progress ends the program.
+//     loop does not take that job. Source and Progress run on other goroutines, too, but OnStatus
+//     runs on that of the loop. A panic in jobs, Source or Progress ends the program.
 //   - When ctx is done, or the service rejects the key, ProcessAll reads no further job, and each
 //     job that is running gets a Result, whose Err is usually ctx's error or the rejection of the
 //     key, as in Process. This is not a failure of the recording, so run the job again. Jobs that
@@ -263,7 +263,7 @@ func startable(jobs iter.Seq[Job], starting chan struct{}) inputs[Job] {
 		more := mayStart()
 		if more {
 			jobs(func(job Job) bool {
-				more = more && yield(job) && mayStart()
+				more = more && yield(job) && mayStart() // without a token, no further job may begin
 				return more
 			})
 		}

@@ -462,6 +462,34 @@ func TestProcessAll_EndsIfJobsIgnoreFalse(t *testing.T) {
 	})
 }
 
+// While the first upload blocks, no other job may start. If jobs yields one nevertheless when ctx is
+// done, it is not begun.
+func TestProcessAll_BeginsNoJobBeforeItsTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		blocked := func(ctx context.Context) (minutes.Recording, error) {
+			<-ctx.Done()
+			return minutes.Recording{}, ctx.Err()
+		}
+		careless := func(yield func(minutes.Job) bool) {
+			for i := range 3 {
+				yield(minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Source: blocked})
+			}
+		}
+		results := 0
+		client := testkit.Client(srv, minutes.WithUploadConcurrency(1))
+		for r := range client.Meetings.ProcessAll(ctx, careless, nil) {
+			if r != nil {
+				results++
+			}
+		}
+		require.Equal(t, 1, results)
+	})
+}
+
 // Uploads are bounded, and the next job is read when a slot is nearly free. Waits are not bounded.
 // A job closes its recording before it frees its slot.
 func TestProcessAll_BoundsUploads(t *testing.T) {

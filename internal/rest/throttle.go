@@ -176,9 +176,9 @@ func (t *Throttle) send(background bool, began time.Time, contended bool) time.D
 	return 0
 }
 
-// Limited notes that a request, sent at sentAt, was rejected with a 429, which asks for a pause.
-// It returns the pause if this 429 started or extended it, else 0. If the request was sent before
-// the last 429 came that counts, only the pause can change.
+// Limited notes that a request, sent at sentAt, in the background or by the user, was rejected with
+// a 429, which asks for a pause. It returns the pause if this 429 started or extended it, else 0.
+// If the request was sent before the last 429 came that counts, only the pause can change.
 func (t *Throttle) Limited(sentAt time.Time, pause time.Duration, background bool) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
