@@ -82,7 +82,8 @@ func option(name string, ok bool, reason string, set func(*settings)) Option {
 //     obey its context. An empty key is an error. Surrounding white space does not matter, so get
 //     may return the content of a file.
 //   - After a 401, the Client asks again. If the key has changed, the Client repeats the request
-//     once. Otherwise the key counts as rejected, which ends all waits; see [KeyRejected].
+//     once. Otherwise the key counts as rejected, which ends all waits unless the 401 has no code;
+//     see [KeyRejected].
 //   - So get must return the new key before the old one is revoked. If the old key works for another
 //     hour after the new one is issued, cache a key for less than an hour.
 //   - If get returns an error, or takes as long as an attempt may take, the call ends with an
@@ -117,7 +118,7 @@ func WithInsecureHTTP() Option {
 //     authority, the Client uses two clones of it. The one for API calls sends HTTP/2 pings, to
 //     notice a dead connection. The one for uploads uses HTTP/1.1, because uploads are slow over
 //     HTTP/2.
-//   - The Client uses any other transport as it is. If yours wraps an [http.Transport], set its
+//   - The Client uses any other transport unchanged. If yours wraps an [http.Transport], set its
 //     HTTP2.SendPingTimeout, and its ExpectContinueTimeout so that rejected uploads show a reason.
 //   - If the transport adds a header such as Authorization, or records URLs, give uploads a
 //     different transport with WithStorageHTTPClient: storage must not get your credentials, and
