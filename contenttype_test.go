@@ -140,7 +140,7 @@ func TestFromFile_FindsContentType(t *testing.T) {
 	}
 }
 
-// What is not a recording is rejected before any request, whatever its name says.
+// A file that is not a recording is rejected before any request, even if its name says otherwise.
 func TestFromFile_RejectsOtherFormats(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -148,8 +148,8 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	}
 }
 
-// describeForeign describes an error response that is not the service's envelope: who sent it, and
-// what it says.
+// describeForeign describes an error response that is not the service's envelope, by its sender and
+// its text.
 func (c *core) describeForeign(r *rest.Response, body []byte) string {
 	said := gatewayText(body)
 	if said == "" && r.Status == http.StatusTooManyRequests {

@@ -457,7 +457,7 @@ func TestFollow_HandlesEveryMeetingDespiteKills(t *testing.T) {
 	})
 }
 
-// The service tells creation times in whole seconds, so a meeting of the same second counts.
+// The service sends creation times in whole seconds, so a meeting of the same second counts.
 func TestFollow_YieldsMeetingOfTheSameSecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

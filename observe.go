@@ -84,7 +84,7 @@ type Attempt struct {
 	Pause time.Duration
 }
 
-// AttemptFromContext tells your own transport what an attempt is for, from the context of its
+// AttemptFromContext shows your own transport what an attempt is for, from the context of its
 // request. If ctx is any other context, ok is false.
 func AttemptFromContext(ctx context.Context) (info AttemptInfo, ok bool) {
 	a := rest.AttemptOf(ctx)

@@ -114,7 +114,7 @@ func TestParallel_YieldsWhileInputsBlock(t *testing.T) {
 }
 
 // When ctx is done, each meeting that is pending has its own Result, and then an error ends the
-// loop. The inputs see the end at their next yield, and that input is not begun.
+// loop. The inputs see the end at their next yield, and that input is not started.
 func TestParallel_EndsWithContext(t *testing.T) {
 	eachOfMany(t, func(t *testing.T, srv *minutestest.Server, all many) {
 		inputs := make(chan string, 2)

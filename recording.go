@@ -228,7 +228,7 @@ func FromReader(r io.Reader, contentType string) Source {
 	}
 }
 
-// spool is a temporary file with the copy of a recording. Where the system allows it, the file is
+// spool is a temporary file with the copy of a recording. If the system allows it, the file is
 // removed as soon as it is open, so that a program that is killed leaves nothing behind.
 type spool struct {
 	file *os.File

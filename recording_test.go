@@ -104,7 +104,7 @@ func spooled(t *testing.T) func() []os.DirEntry {
 	}
 }
 
-// Where the system allows it, the copy has no name while it is open, so a program that is killed
+// If the system allows it, the copy has no name while it is open, so a program that is killed
 // leaves nothing behind.
 func TestFromReader_CopiesTheRecording(t *testing.T) {
 	files := spooled(t)

@@ -437,7 +437,7 @@ func TestUpload_ObeysContext(t *testing.T) {
 }
 
 // Four uploads that hang stop no other upload: ctx ends whatever hangs, and timeouts end what the
-// Client itself waits for, which is everything but the functions of a Source of one's own.
+// Client itself waits for, which is everything except the functions of the program's own Source.
 func TestUpload_FreesSlotsOfWhatHangs(t *testing.T) {
 	t.Parallel()
 	readingAt := func(contentType string) func(func()) minutes.Source {

@@ -62,8 +62,8 @@ func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 
 // Replace replaces the whole vocabulary with terms, so an empty list clears it. A nil list is a
 // *[ParamError], because a list that someone forgot to read would clear it, too. Method, path and
-// the scope meetings:write are assumed (see [WithRoute]). Terms that stay keep their variants
-// (assumed).
+// the scope meetings:write are assumed (see [WithRoute]). Terms that were there before keep
+// their variants (assumed).
 //
 // Errors: [ErrInvalidRequest], also for more than Vocabulary.MaxTerms terms (assumed).
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {

@@ -127,7 +127,7 @@ func (s *service) forbids(n need) string {
 type run struct {
 	*testing.T
 	*service
-	guess bool // whether what is checked next is an assumption
+	guess bool // whether the next check is of an assumption
 }
 
 // assuming returns a run for what this module assumes, because the API reference is silent.
@@ -212,7 +212,7 @@ func (r *run) exchange(what string, req *http.Request) *response {
 	return got
 }
 
-// text returns what is at a path such as "error.code" as a text: "" if it is absent or null.
+// text returns the value at a path such as "error.code" as a text: "" if it is absent or null.
 func text(v any, path string) string {
 	for _, field := range strings.Split(path, ".") {
 		object, _ := v.(map[string]any)

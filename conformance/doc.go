@@ -18,6 +18,6 @@
 // run that is killed leaves its meetings for the next run to delete, so do not start two at a time.
 //
 // The checks use net/http and not the Client, so that both cannot share a mistake. A difference
-// from the API reference is an error. Where the reference is silent, the Client and the fake assume
+// from the API reference is an error. If the reference is silent, the Client and the fake assume
 // something, so the test only logs that a real service differs.
 package conformance

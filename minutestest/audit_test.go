@@ -316,7 +316,7 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 			const body = `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`
 			id := c.send("POST", "/v1/meetings", body).field("id")
 			s.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.Truncate(5))
-			for range 2 { // the first of which is no worker more
+			for range 2 { // the first of which is not another worker
 				c.send("POST", "/v1/meetings", body)
 			}
 			for range 3 {
@@ -422,7 +422,7 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 	}
 }
 
-// A program that lists what exists may create again what is missing.
+// A program that lists the existing objects may create a missing one again.
 func TestAudit_AllowsRepeatAfterListing(t *testing.T) {
 	t.Parallel()
 	for path, body := range map[string]string{

@@ -71,7 +71,7 @@ func TestRequestsAfter_MissesNoSlowRequest(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.Delay(time.Second))
 		go func() { _, _ = srv.Client().Usage.Get(t.Context()) }()
-		synctest.Wait() // it has begun
+		synctest.Wait() // the request is under way
 		_, err := srv.Client().Members.List(t.Context())
 		require.NoError(t, err)
 		var got, of []int
@@ -91,7 +91,7 @@ func TestRequestsAfter_MissesNoSlowRequest(t *testing.T) {
 	})
 }
 
-// The speed divides stages whatever sets them, and what sets them is shown as it is.
+// The speed divides stages whatever sets them, but a script or world is shown unchanged.
 func TestWithSpeed_DividesEveryStage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -87,7 +87,7 @@
 //
 // # Assumptions
 //
-// The Server does what the API reference says. Where that is silent, it follows the decisions D1 to
+// The Server does what the API reference says. If that is silent, it follows the decisions D1 to
 // D25, and the real service may decide otherwise, so do not depend on them:
 // https://github.com/meeting-minutes/minutes-go/blob/main/docs/assumptions.md
 package minutestest

@@ -369,8 +369,8 @@ func (f Fault) checkStatusFrom(lowest int) error {
 	return nil
 }
 
-// respond sends what the test made up. What the journal and the audit know of other responses, they
-// read from its JSON.
+// respond sends a response that the test made up. The journal and the audit read its JSON to learn
+// what they know of other responses from the engine.
 func respond(x *exchange, f Fault) {
 	x.respond(f, f.form.Status, f.form.ContentType, []byte(f.form.Body))
 	var made struct {

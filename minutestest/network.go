@@ -74,7 +74,7 @@ func inBubble() bool {
 }
 
 // client returns an HTTP client that connects only to this network, for use inside bubbles or
-// outside. The audit tells clients apart by number.
+// outside. The audit distinguishes clients by number.
 func (n *network) client(number uint64, bubble bool) *http.Client {
 	dial := func(_ context.Context, _, addr string) (net.Conn, error) { return n.dial(number, addr) }
 	return &http.Client{Transport: &roundTripper{

@@ -78,7 +78,7 @@ type test interface {
 	ArtifactDir() string
 }
 
-// explain logs what may be the cause if the test failed: the scripts without a meeting, and, if go
+// explain logs possible causes if the test failed: the scripts without a meeting, and, if go
 // test keeps artifacts, where the report is.
 func (s *Server) explain(tb TB) {
 	tb.Helper()

@@ -162,7 +162,7 @@ func (x *exchange) cut() {
 	x.Lost = true
 }
 
-// respond replaces the response. What the engine said of its own one, the client does not see.
+// respond replaces the engine's response and its details, which the client does not see.
 func (x *exchange) respond(f Fault, status int, contentType string, body []byte) {
 	x.response.Status = status
 	x.response.Body = body
@@ -185,7 +185,7 @@ func (x *exchange) respond(f Fault, status int, contentType string, body []byte)
 // faultID is the request id of a response that a fault made.
 func (x *exchange) faultID() string { return fmt.Sprintf("req_fault%d", x.Seq) }
 
-// entry returns the request with what has become of it by now.
+// entry returns the request with its outcome so far.
 func (x *exchange) entry() Request {
 	entry := x.Request
 	entry.MeetingID = cmp.Or(x.response.MeetingID, x.MeetingID)
@@ -199,7 +199,7 @@ func (x *exchange) entry() Request {
 	return entry
 }
 
-// conclude tells the audit, the journal and the log what became of a request.
+// conclude reports the outcome of a request to the audit, the journal and the log.
 func (s *Server) conclude(x *exchange) {
 	x.Request = x.entry()
 	x.Took = time.Since(x.arrivedAt)

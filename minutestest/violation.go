@@ -17,8 +17,8 @@ const MinPollInterval = 30 * time.Second
 //
 // The audit judges each client by itself. In memory, every result of [Server.Client],
 // [Server.ClientWithKey] and [Server.NewHTTPClient] is a client, so give a restarted program a new
-// one. Requests through [Server.HTTPClient], [Server.Listen] or [Server.Handler] are told apart
-// only by their key, because a connection does not show which process made it.
+// one. Requests through [Server.HTTPClient], [Server.Listen] or [Server.Handler] are
+// distinguished only by their key, because a connection does not show which process made it.
 //
 // Workers with such a shared key look like one client. So each time a create returns an existing
 // meeting, as in Process with an ExternalID, the audit allows that meeting one more poller. It

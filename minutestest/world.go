@@ -13,7 +13,7 @@ import (
 // The types that describe what a Server holds. Package world defines them, and its documentation
 // has their fields.
 type (
-	// World is [world.World]: what a [Server] begins with.
+	// World is [world.World], the content with which a [Server] begins.
 	World = world.World
 	// Stages is [world.Stages]: how long a meeting stays in each status between its audio and its
 	// minutes.

@@ -31,7 +31,7 @@ func ExampleNew() {
 	}
 }
 
-// A header tells the service, or a gateway, which of the caller's spans its own belong to.
+// A header says to the service, or a gateway, which of the caller's spans its own belong to.
 func Example_propagation() {
 	service := respond(func(r *http.Request) (*http.Response, error) {
 		fmt.Println(r.Header.Get("Traceparent"))

@@ -70,7 +70,7 @@ var parameters = map[string][]string{
 	"/requests": {"operation", "after"},
 }
 
-// problem is an error as it is written.
+// problem is the JSON of an error.
 type problem struct {
 	Status  int    `json:"status"`
 	Message string `json:"message"`
@@ -189,7 +189,7 @@ func without(answer endpoint) endpoint {
 	return with(func(r request, _ struct{}) (any, error) { return answer(r) })
 }
 
-// given returns an endpoint whose fields have values where they are sent. A variable that was never
+// given returns an endpoint that rejects a field without a value. A variable that was never
 // set must not pass for a field that is left out: a fault for one title would apply to all meetings.
 func given(answer endpoint) endpoint {
 	return func(r request) (any, error) {

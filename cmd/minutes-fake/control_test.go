@@ -334,7 +334,7 @@ func TestFaults_ApplyToAllRequestsInTheirWindow(t *testing.T) {
 	assert.Len(t, ids, 6, "no id is used twice")
 }
 
-// A test suite asks for what was of no use, and for how far a fault has got.
+// A test suite asks which faults and scripts were of no use, and how often a fault was applied.
 func TestViolations_ListWhatWasOfNoUse(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-log", "none")

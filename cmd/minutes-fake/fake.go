@@ -37,7 +37,7 @@ type fault struct {
 	injection *minutestest.Injection
 }
 
-// faultSpec is a fault as it is sent.
+// faultSpec is the JSON of a fault.
 type faultSpec struct {
 	Match    minutestest.Match   `json:"match,omitzero"`
 	Faults   []minutestest.Fault `json:"faults"`

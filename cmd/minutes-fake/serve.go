@@ -209,7 +209,7 @@ func (p *process) shutdown() {
 	}
 }
 
-// writeEnvFile writes a file, or replaces it. What is not a file, such as a directory, stays.
+// writeEnvFile writes or replaces a file, but nothing else, such as a directory.
 func (p *process) writeEnvFile(text string) error {
 	path := p.settings.envFile
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {

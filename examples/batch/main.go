@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	return b.run(ctx)
 }
 
-// offlineDirs keeps invented minutes away from real ones, because a later run could not tell them apart.
+// offlineDirs keeps invented minutes away from real ones, because a later run would mix them up.
 func offlineDirs(in string) (recordings, out string, err error) {
 	dir, err := os.MkdirTemp("", "minutes-batch-")
 	if in != "" || err != nil {

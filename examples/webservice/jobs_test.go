@@ -94,7 +94,7 @@ func TestInstance_StopsUploads(t *testing.T) {
 	}
 }
 
-// An error of the request for the quota says nothing about the quota, so it stops nothing.
+// If the request for the quota fails, that says nothing about the quota, so it stops nothing.
 func TestInstance_GoesOnWithoutUsage(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
 		everyUsage := minutestest.Match{Operation: minutes.OpUsageGet, Times: minutestest.Always}

@@ -1,6 +1,6 @@
 // Package mistake is how the in-memory fake reports what its user did wrong, such as a script for a
 // meeting that does not exist. It is apart from package minutestest so that minutes-fake, too, can
-// tell a mistake from any other panic, while no user has to know about it.
+// distinguish a mistake from any other panic, while no user has to know about it.
 package mistake
 
 import (
@@ -49,8 +49,8 @@ var (
 )
 
 // InGo replaces JSON's names for things by those of Go: the path that each line begins with,
-// operations such as meetings.get, fields such as member_id, and kinds of faults. What is in quotes
-// is a value, and stays.
+// operations such as meetings.get, fields such as member_id, and kinds of faults. It leaves values
+// alone, which are in quotes.
 func InGo(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

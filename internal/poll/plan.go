@@ -221,8 +221,8 @@ func (p *plan) got(w *watch, now time.Duration, number int64, maxAge time.Durati
 	p.schedule(w, p.nextGET(w, now))
 }
 
-// getEnded notes that a GET has ended, whatever its outcome. What was due keeps its place before
-// what is due later.
+// getEnded notes that a GET has ended, whatever its outcome. Its old dueAt keeps the meeting's
+// place before those that are due later.
 func (p *plan) getEnded(w *watch) {
 	p.polling--
 	p.enter(w, due)

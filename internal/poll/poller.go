@@ -47,9 +47,9 @@ type Poller[M any] struct {
 	// trouble is the last 429, or the last failure of an outage. Only a good response makes it nil,
 	// so a wait that begins in an outage knows it even before its first GET.
 	trouble error
-	// failing is what the log was told last.
+	// failing is the state that was logged last.
 	failing bool
-	// toLog is what the log must be told once the lock is free.
+	// toLog has the changes of failing to log once the lock is free.
 	toLog []error
 }
 
@@ -76,8 +76,8 @@ func New[M any](service Service[M], log func(error)) *Poller[M] {
 	return p
 }
 
-// phaseOf returns the phase of a Poller that begins at a time. What a clock shows below a
-// millisecond differs even between Pollers that begin together, and multiples of the golden ratio
+// phaseOf returns the phase of a Poller that begins at a time. The fraction of a millisecond
+// differs even between Pollers that begin together, and multiples of the golden ratio
 // spread even if it hardly differs. In virtual time it is 0, so tests of the user's program are
 // deterministic.
 func phaseOf(now time.Time) time.Duration {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// scripted is a service with an empty list, whose GETs and pages fail as told.
+// scripted is a service with an empty list, whose GETs and pages fail as the test says.
 type scripted struct {
 	mu        sync.Mutex
 	began     time.Time
@@ -156,7 +156,7 @@ func TestPoller_EndsWaitsByTheKindOfAFailure(t *testing.T) {
 	}
 }
 
-// Only foreign failures alone end a wait. Whatever else comes in between, the ten minutes begin again.
+// Only foreign failures alone end a wait. After any other outcome, the ten minutes begin again.
 func TestPoller_ForgetsForeignFailuresWhenSomethingElseComes(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]*Failure{

@@ -60,7 +60,7 @@ func (p *process) leave(ctx context.Context, send func() bool) *Failure {
 	return nil
 }
 
-// arrive waits for the response, and tells the throttle of it.
+// arrive waits for the response, and reports it to the throttle.
 func (p *process) arrive(
 	ctx context.Context, sentAt time.Time, takes time.Duration, f *Failure, background bool,
 ) *Failure {

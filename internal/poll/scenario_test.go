@@ -12,7 +12,7 @@ import (
 // many fields because each is a column of the table. Most are zero in most scenarios.
 type scenario struct {
 	waits     int           // meetings with a wait from the beginning, in all processes together
-	oneIn     int           // one meeting in so many of the list has a wait; 0: each
+	oneIn     int           // one meeting in this many of the list has a wait; 0: each
 	newer     int           // meetings above those, without a wait
 	crowd     int           // further waits that begin together, after five minutes, for meetings that begin then
 	newcomers time.Duration // the interval between further such waits
@@ -29,7 +29,7 @@ type scenario struct {
 	loss        float64       // the share of lost responses
 	pageTakes   time.Duration // the further time that a page takes
 	deeper      time.Duration // the further time that it takes for each page above it
-	lag         time.Duration // pages show what was true so long ago
+	lag         time.Duration // how old the state is that pages show
 	size        int           // of a page; 0: 50
 	skew        time.Duration // each status is written by a machine whose clock is up to so much ahead or behind
 	byChange    bool          // the list is ordered by the last change

@@ -40,7 +40,7 @@ type Snapshot[M any] struct {
 
 // Sent says when a request was sent.
 type Sent struct {
-	// Number tells which of two requests was sent later, because the Poller counts them. Times
+	// Number shows which of two requests was sent later, because the Poller counts them. Times
 	// cannot, because two requests may have the same time.
 	Number int64
 	// At is the time of this machine's clock.

@@ -21,7 +21,7 @@ const (
 	final
 )
 
-// simulated is a meeting of the service, with what is measured about its wait, if it has one.
+// simulated is a meeting of the service, with the measurements of its wait, if it has one.
 type simulated struct {
 	id    string
 	place int                      // in its list, the oldest first

@@ -38,7 +38,7 @@ type watch struct {
 type state int8
 
 const (
-	// newcomer: somebody has begun to wait, and no GET has been decided on since. It comes before
+	// newcomer: a wait began, and no GET has been decided on since. It comes before
 	// nearly all others (see nextGET). If that GET gets a 429, the meeting is no newcomer any more,
 	// but its dueAt stays, and so its place in the queue.
 	newcomer state = iota

@@ -71,8 +71,8 @@ func keys(all ...string) func(context.Context) (string, error) {
 	}
 }
 
-// Each attempt has the key of its own time. After a 401, the request is repeated once, at once, if
-// the key has changed: whatever request it is, and whether or not retries are switched off.
+// Each attempt has the key of its own time. After a 401, every request is repeated once, at once,
+// if the key has changed, even if retries are switched off.
 func TestCredentials_KeyMayChange(t *testing.T) {
 	t.Parallel()
 	background := get

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// limit waits before every attempt until the throttle lets it through, and tells the throttle of each
-// response. The wait is outside the attempt's timeout.
+// limit waits before every attempt until the throttle permits it, and reports each response to the
+// throttle. The wait is outside the attempt's timeout.
 type limit struct {
 	next     http.RoundTripper
 	throttle *Throttle

@@ -1,9 +1,9 @@
-// Package rest makes one request of the API: it sends it, retries it where that is safe, and
+// Package rest makes one request of the API: it sends it, retries it if that is safe, and
 // returns the last response. It knows URLs, headers, bytes and the API key, but no operation; the
 // caller interprets the response.
 //
 // Read [New] first: it assembles the chain that each attempt passes through. Then follow an
-// attempt (attempt.go says what is known of it): limit.go, exchange.go, credentials.go,
+// attempt (attempt.go has its description): limit.go, exchange.go, credentials.go,
 // transport.go, and at last retry.go, which decides what follows it. They use connection.go (what
 // an error of a connection means) and secret.go (how errors lose secrets). How long limit.go waits
 // is in throttle.go and line.go.

@@ -135,7 +135,7 @@ func (m *Mask) Header(h http.Header) http.Header {
 
 var title = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
-// Page describes a response of another sender, such as a proxy: who sent it, and the title of its
+// Page describes a response of another sender, such as a proxy, by its sender and the title of its
 // page or else its beginning, without secrets.
 func (m *Mask) Page(host string, header http.Header, body []byte) string {
 	text := string(body)

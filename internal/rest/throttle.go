@@ -29,8 +29,8 @@ const (
 //
 // Nothing is known about the service's limit: it may belong to a process, a key or an address, and
 // other processes may use it up. Nor does a 429 prove that there is a limit, because some gateways
-// reject a few requests at random. What tells these cases apart is which of the last responses were
-// 429s:
+// reject a few requests at random. The Throttle distinguishes these cases by which of the last
+// responses were 429s:
 //
 //   - A 429 changes no pace if there was none among the sixteen responses before it. Otherwise it
 //     halves the pace of the requests in the background, which can wait: that is what makes

@@ -114,8 +114,8 @@ func (b *body) fill(p []byte, at int64) error {
 
 const untilComplete = "upload it once nothing writes to it any more"
 
-// checkFile returns an error unless Audio has Size bytes, as far as Audio can tell, and when someone wrote
-// to it last.
+// checkFile returns an error if Audio is a file of another size, and otherwise when someone last wrote
+// to it.
 func (b *body) checkFile() (modified time.Time, err error) {
 	file, ok := b.Audio.(interface{ Stat() (fs.FileInfo, error) })
 	if !ok {

@@ -19,8 +19,8 @@ import (
 )
 
 // Decode reads exactly one JSON value into a pointer. A field that its type does not have is an
-// error, because a typing error must not pass for a default. The error begins with the path of what is
-// wrong. A byte order mark is skipped.
+// error, because a typing error must not pass for a default. The error begins with the path of the
+// mistake. A byte order mark is skipped.
 func Decode(data []byte, into any) error {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -43,7 +43,7 @@ func Decode(data []byte, into any) error {
 	return located(data, reflect.TypeOf(into), err)
 }
 
-// located returns the error of package json with the path of what is wrong, which that does not tell.
+// located adds the path of the mistake to an error of package json, which does not contain it.
 func located(data []byte, t reflect.Type, err error) error {
 	var value any
 	if json.Unmarshal(data, &value) != nil {

@@ -168,7 +168,7 @@ func BenchmarkSlowBody(b *testing.B) {
 func measureSlowBody(b *testing.B, t *testing.T) {
 	s := newHourOfMeetings(2000)
 	for i := range s.ends {
-		s.ends[i] = time.Now().Add(2 * time.Minute) // when each wait has begun
+		s.ends[i] = time.Now().Add(2 * time.Minute) // when each wait is under way
 	}
 	content := `{"format":"html","template_id":"tpl_1","content":"` + strings.Repeat("x", 100_000) + `"}`
 	transport := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {

@@ -253,7 +253,7 @@ func (c *chaos) batchOnce(names []string, known map[string]*knowledge, rnd *rand
 	ctx, cancel := c.crashing(rnd)
 	defer cancel()
 	s := c.step(ctx, "ProcessAll", rnd)
-	leaves := 1 + rnd.IntN(2*len(names)) // after so many results
+	leaves := 1 + rnd.IntN(2*len(names)) // after this many results
 	jobs := func(yield func(minutes.Job) bool) {
 		for _, name := range names {
 			if !yield(minutes.Job{Params: params(name), Source: known[name].audio}) {

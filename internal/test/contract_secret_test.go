@@ -41,7 +41,7 @@ func requireClean(t testing.TB, what, text string) {
 	}
 }
 
-// spelled returns a key as it is and as it is in a URL.
+// spelled returns a key, unchanged and in its forms for a URL.
 func spelled(key string) []string {
 	return []string{key, url.QueryEscape(key), url.PathEscape(key)}
 }

@@ -61,7 +61,7 @@ type Organisation struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
 
-	// Credits and TranscribeSeconds are what is left this period; nil: 1,000 and 360,000.
+	// Credits and TranscribeSeconds are the quota left this period; nil: 1,000 and 360,000.
 	Credits           *int `json:"credits,omitempty"`
 	TranscribeSeconds *int `json:"transcribe_seconds,omitempty"`
 

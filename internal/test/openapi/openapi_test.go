@@ -32,8 +32,8 @@ type checker struct {
 	checked  map[string]bool // operations that had a success
 }
 
-// newChecker reads a document and closes it: what is open for clients, because the service may add
-// fields and values, is a mistake of the fake.
+// newChecker reads a document and permits no further fields and values. Clients must permit them,
+// because the service may add some, but in a response of the fake they are a mistake.
 func newChecker(t *testing.T, path string) *checker {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, path))

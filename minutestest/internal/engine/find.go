@@ -25,7 +25,7 @@ func keyOf(o *world.Organisation, secret string) *world.Key {
 	return first(o.Keys, func(k *world.Key) bool { return k.Secret == secret })
 }
 
-// first returns the first element that is what is asked for, or nil.
+// first returns the first element for which is returns true, or nil.
 func first[T any](list []T, is func(*T) bool) *T {
 	for i := range list {
 		if is(&list[i]) {

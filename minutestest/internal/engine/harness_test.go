@@ -95,7 +95,8 @@ type response struct {
 	x engine.Response
 }
 
-// request sends one request. what is method and target, as in "GET /v1/meetings"; key "" sends none.
+// request sends one request. The parameter what has the method and target, as in
+// "GET /v1/meetings"; key "" sends none.
 func (s *rig) request(key, what, body string, change ...func(*http.Request)) *response {
 	method, target, _ := strings.Cut(what, " ")
 	r := httptest.NewRequest(method, target, strings.NewReader(body))

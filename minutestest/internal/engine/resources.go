@@ -132,7 +132,7 @@ func (r *request) getVocabulary() (any, *apiError) {
 	return v, nil
 }
 
-// replaceVocabulary keeps the variants of terms that stay (D20).
+// replaceVocabulary keeps the variants of terms that are in the new list, too (D20).
 func (r *request) replaceVocabulary() (any, *apiError) {
 	f := r.form
 	o := r.org

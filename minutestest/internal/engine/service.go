@@ -65,7 +65,7 @@ type Service struct {
 	mu      sync.Mutex
 	changes uint64
 	scripts scripts
-	// named has the targets of the scripts that would match a meeting as it is or was, even if it is
+	// named has the targets of the scripts that would match a meeting now or earlier, even if it is
 	// deleted since.
 	named     map[world.Script]bool
 	stages    world.Stages
@@ -170,7 +170,7 @@ func (s *Service) lock() (now time.Time) {
 
 // Update changes the settings while the service is in use: change edits what World returns, which
 // is then checked and takes effect as a whole. On error, which names the path of each mistake,
-// nothing changes. Organisations that stay keep their meetings. change runs under a lock, so it
+// nothing changes. Organisations that remain keep their meetings. change runs under a lock, so it
 // must not call the Service.
 func (s *Service) Update(change func(*world.World) error) error {
 	now := s.lock()

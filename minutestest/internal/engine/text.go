@@ -14,8 +14,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// speech is what is said in a meeting without a script. It has no names, because only minutes have
-// any (section 1 of the API reference).
+// speech has the sentences of a meeting without a script. It has no names, because only minutes
+// have any (section 1 of the API reference).
 var speech = []string{
 	"Good morning, everybody is here, so we can begin. Today's subject is {title}.",
 	"Since last time the groundwork is finished, and the first results look solid.",
@@ -205,7 +205,7 @@ func spoken(words string, names []string) line {
 	return line{fmt.Sprintf("Speaker %d", n+1), said}
 }
 
-// sections sorts what was said into the sections of the minutes, and names the speakers.
+// sections sorts the transcript into the sections of the minutes, and names the speakers.
 func sections(transcript string, names []string) []section {
 	var summary, decisions, actions []line
 	for words := range strings.Lines(transcript) {

@@ -225,7 +225,7 @@ func TestMinutes(t *testing.T) {
 	}
 }
 
-// Both formats say the same, and HTML shows all text as it is.
+// Both formats say the same, and HTML shows all text unchanged.
 func TestMinutes_HaveTwoFormats(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, withAcme(func(o *world.Organisation) {
@@ -277,7 +277,7 @@ None.
 `, html)
 }
 
-// TestMinutes_FollowScript: who speaks is named by the label, whoever that is, and a format that
+// In minutes from a script, the label names the speaker, even if it is no member, and a format that
 // the script leaves out is written from its transcript.
 func TestMinutes_FollowScript(t *testing.T) {
 	t.Parallel()

@@ -16,15 +16,14 @@ type Source interface {
 	Engine() *engine.Service
 	// Arrived is the number of requests so far.
 	Arrived() int
-	// Requests returns those that ended after the first ones. What it returns as n is the next
-	// after.
+	// Requests returns those that ended after the first ones. Pass n as after in the next call.
 	Requests(after int) (list []world.Request, n int)
 	// Violations does the same.
 	Violations(after int) (list []world.Violation, n int)
 	Faults() []Fault
 }
 
-// Fault is what was injected, and how often it was applied.
+// Fault is an injected fault, and how often it was applied.
 type Fault struct {
 	// Match is a minutestest.Match. That package imports this one, so its types cannot be named
 	// here.
