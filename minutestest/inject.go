@@ -272,7 +272,7 @@ func (i *Injection) Applied() int {
 	return i.applied
 }
 
-// left reports whether i is still to be applied. The caller holds faults.mu.
+// left reports whether i is still to be applied. The caller holds i.mu.
 func (i *Injection) left() bool {
 	return !i.stopped && (i.times == Always || i.applied < i.times)
 }

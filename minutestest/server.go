@@ -372,7 +372,7 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-// failTest fails the test for the violations of its clients and for the faults that met no request.
+// failTest fails the test for the violations of its clients and for its unused faults.
 func (s *Server) failTest(tb TB) {
 	tb.Helper()
 	const most = 20
