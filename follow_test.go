@@ -518,6 +518,34 @@ func TestFollow_AsksSkipOnlyForWhatItYields(t *testing.T) {
 	}
 }
 
+// Nor is it asked if ctx is done while the body is busy with another meeting.
+func TestFollow_AsksSkipNothingWhenContextIsDone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		srv.Script(minutestest.Script{Title: "slow", Stages: &minutestest.Stages{Write: 10 * time.Minute}})
+		testkit.Uploaded(t, direct(srv), "slow")
+		testkit.Uploaded(t, direct(srv), "fast")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		skip := func(*minutes.Meeting) bool {
+			assert.NoError(t, ctx.Err())
+			return false
+		}
+		var yielded []string
+		for r, err := range direct(srv).Meetings.Follow(ctx, &minutes.FollowOptions{Skip: skip}) {
+			if err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+				continue
+			}
+			yielded = append(yielded, r.Meeting.Title)
+			time.Sleep(time.Hour)
+			cancel()
+		}
+		require.Equal(t, []string{"fast"}, yielded)
+	})
+}
+
 // A key that is rejected when the minutes are fetched ends Follow, like one that is rejected by a
 // poll.
 func TestFollow_EndsIfTheMinutesRejectTheKey(t *testing.T) {
