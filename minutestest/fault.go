@@ -10,7 +10,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/strictjson"
+	"github.com/meeting-minutes/minutes-go/internal/fake/strictjson"
 )
 
 // Fault is one way for a request to fail; see [Server.Inject]. Functions such as [Reset] return a

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
+	"github.com/meeting-minutes/minutes-go/internal/fake/engine"
 )
 
 type faultKind string

@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/meeting-minutes/minutes-go/internal/mistake"
+	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
 )
 
-// The tests of internal/mistake are here, because each package with tests is one more program to link.
+// The tests of internal/fake/mistake are here, because each package with tests is one more program to link.
 
 func TestInGo_TranslatesNamesButNoValues(t *testing.T) {
 	t.Parallel()

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
+	"github.com/meeting-minutes/minutes-go/internal/fake/engine"
+	"github.com/meeting-minutes/minutes-go/internal/fake/inspector"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 

@@ -1,6 +1,6 @@
 package minutestest
 
-import "github.com/meeting-minutes/minutes-go/internal/mistake"
+import "github.com/meeting-minutes/minutes-go/internal/fake/mistake"
 
 // reporter is where a Server reports mistakes of the code that uses it, such as an id that does not
 // exist.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
+	"github.com/meeting-minutes/minutes-go/internal/fake/engine"
 )
 
 // exchange is a request and its response while the Server handles them. Its Request is what the

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/mistake"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
+	"github.com/meeting-minutes/minutes-go/internal/fake/engine"
+	"github.com/meeting-minutes/minutes-go/internal/fake/inspector"
+	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
+	"github.com/meeting-minutes/minutes-go/internal/fake/recent"
 )
 
 // BaseURL is the Server's address for the clients that it returns. It exists only inside this

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/mistake"
+	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/strictjson"
+	"github.com/meeting-minutes/minutes-go/internal/fake/strictjson"
 )
 
-// The tests of internal/strictjson are here, because each package with tests is one more program to link.
+// The tests of internal/fake/strictjson are here, because each package with tests is one more program to link.
 
 type form struct {
 	embedded

@@ -5,8 +5,8 @@ import (
 	"io"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/strictjson"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
+	"github.com/meeting-minutes/minutes-go/internal/fake/engine"
+	"github.com/meeting-minutes/minutes-go/internal/fake/strictjson"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 

@@ -17,8 +17,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meeting-minutes/minutes-go/internal/mistake"
-	"github.com/meeting-minutes/minutes-go/internal/strictjson"
+	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
+	"github.com/meeting-minutes/minutes-go/internal/fake/strictjson"
 )
 
 // maxBody is the longest body that the control API takes.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/mistake"
-	"github.com/meeting-minutes/minutes-go/internal/strictjson"
+	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
+	"github.com/meeting-minutes/minutes-go/internal/fake/strictjson"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 

@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/internal/mistake"
-	"github.com/meeting-minutes/minutes-go/internal/strictjson"
+	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
+	"github.com/meeting-minutes/minutes-go/internal/fake/strictjson"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meeting-minutes/minutes-go/internal/mistake"
-	"github.com/meeting-minutes/minutes-go/internal/strictjson"
+	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
+	"github.com/meeting-minutes/minutes-go/internal/fake/strictjson"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 

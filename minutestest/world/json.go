@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/internal/strictjson"
+	"github.com/meeting-minutes/minutes-go/internal/fake/strictjson"
 )
 
 // stagesJSON is [Stages] with durations as text.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/mistake"
+	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
 )
 
 // World is what a fake begins with: organisations with their people, keys and settings. Its methods

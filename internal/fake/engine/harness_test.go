@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
+	"github.com/meeting-minutes/minutes-go/internal/fake/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 

@@ -1,4 +1,4 @@
-module github.com/meeting-minutes/minutes-go/minutestest/internal/inspector/browser
+module github.com/meeting-minutes/minutes-go/internal/fake/inspector/browser
 
 go 1.26.0
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
+	"github.com/meeting-minutes/minutes-go/internal/fake/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
+	"github.com/meeting-minutes/minutes-go/internal/fake/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 

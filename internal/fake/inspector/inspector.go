@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
+	"github.com/meeting-minutes/minutes-go/internal/fake/recent"
 )
 
 //go:embed page
