@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/recent"
+	"github.com/meeting-minutes/minutes-go/internal/fake/engine"
+	"github.com/meeting-minutes/minutes-go/internal/fake/recent"
 )
 
 // maxViolations is how many violations the audit keeps: a program that breaks a rule a thousand
@@ -287,4 +288,41 @@ func (a *audit) watchOpenBody(body *openBody) {
 		Text: fmt.Sprintf("the response to %s %s was neither read to its end nor closed",
 			body.req.Method, body.req.URL.Path),
 	})
+}
+
+// add keeps a violation of x. The caller holds mu.
+func (a *audit) add(kind ViolationKind, x *exchange, text string) {
+	if x.Caller != "" {
+		text += ", by " + x.Caller
+	}
+	a.keep(Violation{
+		Kind:      kind,
+		At:        x.At,
+		Seq:       x.Seq,
+		Operation: x.Operation,
+		MeetingID: x.MeetingID,
+		Caller:    x.Caller,
+		Text:      text,
+	})
+}
+
+// keep keeps a violation, unless its kind is ignored. The caller holds mu.
+func (a *audit) keep(v Violation) {
+	if slices.Contains(a.ignored, v.Kind) {
+		return
+	}
+	m, _ := a.meeting(v.MeetingID)
+	v.Title = m.Title
+	v.ExternalID = m.ExternalID
+	v.Remedy = remedies[v.Kind]
+	a.violations.Add(v)
+}
+
+// nameOf is a meeting as people know it.
+func (a *audit) nameOf(meetingID string) string {
+	m, _ := a.meeting(meetingID)
+	if m.Title == "" {
+		return "meeting " + meetingID
+	}
+	return fmt.Sprintf("meeting %s (%q)", meetingID, m.Title)
 }

@@ -109,43 +109,6 @@ func (s *Server) Violations() []Violation {
 	return list
 }
 
-// add keeps a violation of x. The caller holds mu.
-func (a *audit) add(kind ViolationKind, x *exchange, text string) {
-	if x.Caller != "" {
-		text += ", by " + x.Caller
-	}
-	a.keep(Violation{
-		Kind:      kind,
-		At:        x.At,
-		Seq:       x.Seq,
-		Operation: x.Operation,
-		MeetingID: x.MeetingID,
-		Caller:    x.Caller,
-		Text:      text,
-	})
-}
-
-// keep keeps a violation, unless its kind is ignored. The caller holds mu.
-func (a *audit) keep(v Violation) {
-	if slices.Contains(a.ignored, v.Kind) {
-		return
-	}
-	m, _ := a.meeting(v.MeetingID)
-	v.Title = m.Title
-	v.ExternalID = m.ExternalID
-	v.Remedy = remedies[v.Kind]
-	a.violations.Add(v)
-}
-
-// nameOf is a meeting as people know it.
-func (a *audit) nameOf(meetingID string) string {
-	m, _ := a.meeting(meetingID)
-	if m.Title == "" {
-		return "meeting " + meetingID
-	}
-	return fmt.Sprintf("meeting %s (%q)", meetingID, m.Title)
-}
-
 // grouped returns a line for each group of violations that are alike: of one kind, and about one
 // meeting. A program that polls too often does so again and again.
 func grouped(violations []Violation) (lines []string) {
