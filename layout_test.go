@@ -18,9 +18,23 @@ import (
 
 const module = "github.com/meeting-minutes/minutes-go"
 
-// imports maps each package of this module to the packages of this module that its
-// files import, test files or others.
+// imports maps each package of this module to the packages of this module that its files import, test
+// files or others.
 func imports(t *testing.T, ofTests bool) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	for from, all := range allImports(t, ofTests) {
+		for _, to := range all {
+			if to == module || strings.HasPrefix(to, module+"/") {
+				found[from] = append(found[from], to)
+			}
+		}
+	}
+	return found
+}
+
+// allImports maps each package of this module to the packages that its files import and use.
+func allImports(t *testing.T, ofTests bool) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
 	require.NoError(t, filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
@@ -40,14 +54,42 @@ func imports(t *testing.T, ofTests bool) map[string][]string {
 		for _, spec := range parsed.Imports {
 			to, err := strconv.Unquote(spec.Path.Value)
 			require.NoError(t, err)
-			ours := to == module || strings.HasPrefix(to, module+"/")
-			if ours && !slices.Contains(found[from], to) {
+			unused := spec.Name != nil && spec.Name.Name == "_"
+			if !unused && !slices.Contains(found[from], to) {
 				found[from] = append(found[from], to)
 			}
 		}
 		return nil
 	}))
 	return found
+}
+
+// The owner of the project named these files of the root, and these libraries.
+func TestTheOwnersCardHolds(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"client.go", "meetings.go", "members.go", "projects.go", "templates.go", "vocabulary.go", "usage.go",
+		"errors.go", "upload.go", "pager.go", "waiter.go", "examples", "internal", "go.mod",
+	} {
+		_, err := os.Stat(name)
+		assert.NoError(t, err)
+	}
+	for ofTests, libraries := range map[bool][]string{
+		false: {
+			"github.com/hashicorp/go-retryablehttp", "golang.org/x/time/rate", "github.com/google/go-querystring/query",
+		},
+		true: {"github.com/jarcoal/httpmock", "github.com/stretchr/testify/require"},
+	} {
+		var used []string
+		for from, all := range allImports(t, ofTests) {
+			if ofTests || !isTestKit(from) {
+				used = append(used, all...)
+			}
+		}
+		for _, library := range libraries {
+			assert.Contains(t, used, library)
+		}
+	}
 }
 
 // Each package of the client imports only packages that come after it in this list.

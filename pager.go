@@ -1,0 +1,89 @@
+package minutes
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"iter"
+
+	"github.com/meeting-minutes/minutes-go/internal/rest"
+)
+
+// MeetingListParams selects the meetings of a list; the zero value selects all. Assumed: the list
+// is ordered by CreatedAt, and not by Date.
+type MeetingListParams struct {
+	// Limit is the number of meetings per page, 1 to 50. 0 means 25 for List and 50 for All.
+	Limit int `url:"limit,omitempty"`
+	// Cursor is MeetingPage.NextCursor of the previous page.
+	Cursor string `url:"cursor,omitempty"`
+	// ExternalID selects one meeting. It cannot be combined with Cursor, DateFrom or DateTo.
+	ExternalID string `url:"external_id,omitempty"`
+	DateFrom   string `url:"date_from,omitempty"` // YYYY-MM-DD, inclusive
+	DateTo     string `url:"date_to,omitempty"`   // YYYY-MM-DD, inclusive
+}
+
+// MeetingPage is one page of a list, newest first ([section 2.2]). It may have fewer meetings than
+// MeetingListParams.Limit, even none, so only an empty NextCursor marks the last page.
+//
+// [section 2.2]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
+type MeetingPage struct {
+	Meetings []*Meeting `json:"meetings"`
+	// NextCursor is for MeetingListParams.Cursor. It is empty on the last page.
+	NextCursor string `json:"next_cursor,omitempty"`
+}
+
+func (p *MeetingPage) missing(r received) string { return missingList("meetings", p.Meetings, r) }
+
+// List returns one page of meetings, newest first, and needs the scope meetings:read. params may be
+// nil. To read all pages, use [MeetingsService.All].
+//
+// Errors: [ErrInvalidRequest] (filters that exclude each other), [ErrInvalidLimit],
+// [ErrInvalidCursor], [ErrInvalidDate], [ErrInvalidDateRange].
+func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
+	page, _, err := call[MeetingPage](ctx, s.core, OpMeetingsList, rest.Request{Query: params})
+	return page, err
+}
+
+// largestPage is the largest Limit that the service allows (section 8).
+const largestPage = 50
+
+// All yields all meetings that params select, newest first, and needs the scope meetings:read. It
+// requests each page only when the loop needs it. If params.Limit is 0, pages have up to 50
+// meetings, because that costs the fewest requests. params may be nil, and if it has a Cursor, All
+// starts there.
+//
+// Errors: those of [MeetingsService.List], and an *[Error] if the service repeats a cursor, since
+// the loop would never end. An error comes with a nil meeting, and ends the loop.
+func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) iter.Seq2[*Meeting, error] {
+	first := *cmp.Or(params, new(MeetingListParams))
+	if first.Limit == 0 && first.ExternalID == "" { // ExternalID excludes the other filters
+		first.Limit = largestPage
+	}
+	return func(yield func(*Meeting, error) bool) {
+		next := first // a caller may range over the sequence again
+		seen := map[string]bool{next.Cursor: true}
+		var body bytes.Buffer // of one page after the other, because a body takes as much memory as its meetings
+		for {
+			page, resp, err := call[MeetingPage](ctx, s.core, OpMeetingsList, rest.Request{Query: &next, Buffer: &body})
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, m := range page.Meetings {
+				if !yield(m, nil) {
+					return
+				}
+			}
+			// A page before the last one may be short or empty, so only the cursor counts.
+			if page.NextCursor == "" {
+				return
+			}
+			if seen[page.NextCursor] {
+				yield(nil, s.core.requestError(resp, "the service repeated a cursor"))
+				return
+			}
+			seen[page.NextCursor] = true
+			next.Cursor = page.NextCursor
+		}
+	}
+}
