@@ -59,8 +59,6 @@ type meeting[M any] struct {
 	subscriptions []*Subscription[M]
 	// last is the last snapshot.
 	last Snapshot[M]
-	// updated is Snapshot.Updated of the last response about this meeting alone.
-	updated time.Time
 	// trouble is the failure of the last GET.
 	trouble error
 }
@@ -312,17 +310,14 @@ func (p *Poller[M]) pageRead(cursor string, o outcome[M]) {
 // publish keeps a snapshot and sends it to the subscriptions, even if nothing has changed: time
 // alone may end a wait, such as one for audio. It reports whether the snapshot counts. It does not
 // if its request was sent before that of the last one. Nor does that of a page which is older than
-// the last response about the meeting alone, because pages may lag behind. Other snapshots are not
-// compared, because the clocks of the service's machines differ.
+// the last one, because pages may lag behind. A GET follows, and always counts, because the clocks
+// of the service's machines differ.
 func (p *Poller[M]) publish(m *meeting[M], s Snapshot[M]) bool {
-	if s.Sent.Number < m.last.Sent.Number || s.Page && s.Updated.Before(m.updated) {
+	if s.Sent.Number < m.last.Sent.Number || s.Page && s.Updated.Before(m.last.Updated) {
 		return false
 	}
 	m.last = s
 	m.trouble = nil
-	if !s.Page {
-		m.updated = s.Updated
-	}
 	m.mayWait = m.patience()
 	for _, sub := range m.subscriptions {
 		sub.publish(Update[M]{Snapshot: s})

@@ -30,6 +30,7 @@ type scenario struct {
 	pageTakes   time.Duration // the further time that a page takes
 	deeper      time.Duration // the further time that it takes for each page above it
 	lag         time.Duration // how old the state is that pages show
+	lagsUpTo    time.Duration // its further age differs from page to page
 	size        int           // of a page; 0: 50
 	skew        time.Duration // each status is written by a machine whose clock is up to so much ahead or behind
 	byChange    bool          // the list is ordered by the last change

@@ -245,7 +245,12 @@ var scenarios = []struct {
 	{
 		name: "list lags, clocks apart", quick: false,
 		scenario: scenario{waits: 300, ends: 1, lag: 90 * second, skew: 10 * minute},
-		bounds:   bounds{p99: 121 * second, back: 3},
+		bounds:   bounds{p99: 121 * second, back: 1},
+	},
+	{
+		name: "60, each page lags by up to 90 s", quick: true,
+		scenario: scenario{waits: 60, ends: 1, lagsUpTo: 90 * second},
+		bounds:   bounds{perMinute: 60, p99: 121 * second},
 	},
 	{
 		name: "list by change", quick: false,

@@ -153,6 +153,9 @@ func (s *service) list(process int, cursor string) (
 	defer s.mu.Unlock()
 	now := time.Now()
 	at = now.Add(-s.lag)
+	if s.lagsUpTo > 0 {
+		at = at.Add(-time.Duration(s.random.Int64N(int64(s.lagsUpTo))))
+	}
 	order := s.order(process, at)
 	from, known := s.find(order, cursor, now)
 	to := max(0, from-s.size)
