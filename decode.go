@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
@@ -29,7 +32,7 @@ func (c *core) decode(resp *rest.Response, out any) error {
 		return nil
 	}
 	if err := json.Unmarshal(resp.Body, out); err != nil {
-		e := c.requestError(resp, "the response does not match the API reference: "+c.describeBody(resp, err))
+		e := c.requestError(resp, "the response does not match the API reference: "+c.describeBody(resp, err, out))
 		e.foreign2xx = isPage(resp)
 		return e
 	}
@@ -82,14 +85,60 @@ func missingList[T required](name string, list []T, r received) string {
 
 // describeBody says why a body cannot be decoded. It quotes a page, because pages come from other
 // servers, but no JSON, because the service's response may contain the names of people.
-func (c *core) describeBody(resp *rest.Response, err error) string {
+func (c *core) describeBody(resp *rest.Response, err error, out any) string {
 	if isPage(resp) {
 		return c.mask.Page(c.base.Host, resp.Header, resp.Body)
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return "a JSON " + wrong.Value + " does not fit " + cmp.Or(wrong.Field, "the response")
+		kind, _, _ := strings.Cut(wrong.Value, " ") // a number follows its kind
+		return "a JSON " + kind + " does not fit " + cmp.Or(declaredPath(wrong.Field, out), "the response")
 	}
 	return fmt.Sprintf("invalid JSON (%d bytes)", len(resp.Body))
+}
+
+// declaredPath returns the part of path that consists of fields which out's type declares. Since Go
+// 1.27, the path of an UnmarshalTypeError also has the indexes of lists and the keys of maps, which
+// are content. The part ends at a map.
+func declaredPath(path string, out any) string {
+	var declared []string
+	within := reflect.TypeOf(out)
+	for name := range strings.SplitSeq(path, ".") {
+		_, notIndex := strconv.Atoi(name)
+		if notIndex == nil {
+			continue
+		}
+		field := fieldNamed(within, name)
+		if field == nil {
+			break
+		}
+		within = field.Type
+		if !field.Anonymous { // only Go 1.26 names embedded structs
+			declared = append(declared, jsonName(field))
+		}
+	}
+	return strings.Join(declared, ".")
+}
+
+// fieldNamed returns the field that has this name in JSON, of a struct or of the elements of a list of
+// structs, or nil.
+func fieldNamed(of reflect.Type, name string) *reflect.StructField {
+	for slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Array}, of.Kind()) {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct {
+		return nil
+	}
+	for _, field := range reflect.VisibleFields(of) {
+		if strings.EqualFold(jsonName(&field), name) { // as encoding/json compares
+			return &field
+		}
+	}
+	return nil
+}
+
+func jsonName(field *reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return cmp.Or(name, field.Name)
 }
 
 // isPage reports whether the body is a page or another text, and not JSON. The service sends only

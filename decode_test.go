@@ -1,6 +1,7 @@
 package minutes_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -74,6 +75,42 @@ func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 				}
 				require.Equal(t, 1, mock.GetTotalCallCount())
 			}
+		})
+	}
+}
+
+// The error names fields that the caller's type declares, and neither values nor keys of maps, which
+// are content. The same holds with each version of Go, although encoding/json names more since 1.27.
+func TestDecode_QuotesNoContent(t *testing.T) {
+	t.Parallel()
+	type item struct {
+		Word string `json:"word"`
+		Size int
+	}
+	type base struct {
+		ID int `json:"id"`
+	}
+	for name, test := range map[string]struct {
+		body string
+		out  any
+		want string
+	}{
+		"map":                {`{"Ada Lovelace":"x"}`, new(map[string]int), "a JSON string does not fit the response"},
+		"map in a struct":    {`{"by":{"Ada Lovelace":"x"}}`, new(struct{ By map[string]int }), "a JSON string does not fit By"},
+		"struct in a map":    {`{"by":{"Ada":{"word":7}}}`, new(struct{ By map[string]item }), "a JSON number does not fit By"},
+		"key with a period":  {`{"By":{"Ada.word":{"word":7}}}`, new(struct{ By map[string]item }), "a JSON number does not fit By"},
+		"key that is a name": {`{"word":"x"}`, new(map[string]int), "a JSON string does not fit the response"},
+		"list of structs":    {`{"All":[{},{"word":7}]}`, new(struct{ All []*item }), "a JSON number does not fit All.word"},
+		"value":              {`{"Size":4711.5}`, new(item), "a JSON number does not fit Size"},
+		"embedded":           {`{"id":"x"}`, new(struct{ base }), "a JSON string does not fit id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, _ := testkit.Responding(t, testkit.Canned(200, test.body))
+			_, err := client.Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/speakers"}, test.out)
+			failed, _ := errors.AsType[*minutes.Error](err)
+			require.NotNil(t, failed, "%v", err)
+			require.Equal(t, "the response does not match the API reference: "+test.want, failed.Message)
 		})
 	}
 }
