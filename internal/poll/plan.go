@@ -210,6 +210,7 @@ func (p *plan) works() {
 // after getEnded, or to the user's own request.
 func (p *plan) got(w *watch, now time.Duration, number int64, maxAge time.Duration) {
 	p.works()
+	p.goodGETs++
 	w.notBefore = max(w.notBefore, now+min(max(Interval, maxAge), MaxAsked))
 	if number >= w.asked {
 		w.asked = 0

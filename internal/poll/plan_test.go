@@ -67,6 +67,17 @@ func page(t *testing.T, p *plan, next string, shown ...*watch) {
 	p.pageRead(at, listPage{sentAt: at, shown: shown, next: next})
 }
 
+// sweepInVain lets a sweep read pages that show nothing until it ends, and returns how many.
+func sweepInVain(t *testing.T, p *plan, at time.Duration) (pages int) {
+	t.Helper()
+	for pages == 0 || p.sweep != nil {
+		pageBegins(t, p, at)
+		p.pageRead(at, listPage{sentAt: at, next: "next"})
+		pages++
+	}
+	return pages
+}
+
 func dueAt(_ *plan, w []*watch) any        { return w[0].dueAt }
 func firstInLine(p *plan, _ []*watch) any  { return p.queue[0].id }
 func sweeping(p *plan, _ []*watch) any     { return p.sweep != nil }
@@ -349,6 +360,24 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			pagesFail(p, RateLimited, 20)
 			p.pageFailed(now+Interval+61*time.Second, &Failure{Kind: RateLimited})
 		}, sweeping, false},
+		{"so do three, while four GETs succeed", 40, func(t *testing.T, p *plan, w []*watch) {
+			page(t, p, "2", w[:2]...)
+			pagesFail(p, RateLimited, 2)
+			polled(p, w[:4])
+			pagesFail(p, RateLimited, 1)
+		}, sweeping, false},
+		{"but not while three do", 40, func(t *testing.T, p *plan, w []*watch) {
+			page(t, p, "2", w[:2]...)
+			pagesFail(p, RateLimited, 2)
+			polled(p, w[:3])
+			pagesFail(p, RateLimited, 1)
+		}, sweeping, true},
+		{"nor two", 40, func(t *testing.T, p *plan, w []*watch) {
+			page(t, p, "2", w[:2]...)
+			pagesFail(p, RateLimited, 1)
+			polled(p, w[:4])
+			pagesFail(p, RateLimited, 1)
+		}, sweeping, true},
 		{"a list that is limited is asked again after five minutes", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2", w[:2]...)
@@ -397,4 +426,20 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			require.Equal(t, c.is, got)
 		})
 	}
+}
+
+func TestPlan_LooksFurtherForWhatNoSweepHasSoughtInVain(t *testing.T) {
+	t.Parallel()
+	p, w := planAt(32)
+	require.Equal(t, 4, sweepInVain(t, p, now+Interval), "a page for each eight meetings")
+	polled(p, w)
+	require.Equal(t, 1, sweepInVain(t, p, now+3*Interval), "one page for all that were sought in vain")
+	p.join(&watch{id: "late"}, now+4*Interval, false, false)
+	require.Equal(t, 1, sweepInVain(t, p, now+5*Interval), "and not more for one that joins")
+	for range 16 {
+		p.join(&watch{}, now+6*Interval, false, false)
+	}
+	require.Equal(t, 2, sweepInVain(t, p, now+7*Interval), "but a page for each eight that join")
+	require.Equal(t, 6, sweepInVain(t, p, now+lookAgain+8*Interval), "and now and then for all")
+	require.Equal(t, 1, sweepInVain(t, p, now+lookAgain+10*Interval))
 }

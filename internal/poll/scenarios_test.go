@@ -23,6 +23,7 @@ type bounds struct {
 	perMinute   float64
 	p99, unseen time.Duration
 	back        float64       // how many statuses may go back
+	vain        float64       // how many pages may show no awaited meeting
 	first       time.Duration // p95 to the first status of a wait; of a Follow, to the discovery of a meeting
 	firstQ      float64       // another quantile than 0.95
 	user        time.Duration // p95 of the user's calls
@@ -42,6 +43,13 @@ func listDown(r request) *Failure {
 
 func listLimited(r request) *Failure {
 	if inHour(r) {
+		return &Failure{Err: errLimited, Kind: RateLimited}
+	}
+	return nil
+}
+
+func listAlwaysLimited(r request) *Failure {
+	if r.meeting == nil {
 		return &Failure{Err: errLimited, Kind: RateLimited}
 	}
 	return nil
@@ -136,6 +144,11 @@ var scenarios = []struct {
 		bounds:   bounds{perMinute: 30, p99: 35 * second},
 	},
 	{
+		name: "100 that sink slowly", quick: false,
+		scenario: scenario{waits: 100, others: 6 * second, lasts: 2 * 60 * minute, after: 60 * minute},
+		bounds:   bounds{perMinute: 50, p99: 35 * second},
+	},
+	{
 		name: "inserts beside 10,000 that end", quick: false,
 		scenario: scenario{waits: 10_000, others: 3 * second / 2, ends: 1},
 		bounds:   bounds{perMinute: 500, p99: 35 * second},
@@ -204,6 +217,11 @@ var scenarios = []struct {
 		scenario: scenario{waits: 100, edge: 5, calling: 3, limit: 4.75, lasts: 5 * minute},
 		bounds:   bounds{unseen: minute},
 	},
+	{
+		name: "100 under 20,000, quota of 30 a minute", quick: false,
+		scenario: scenario{waits: 100, newer: 20_000, quota: 30, lasts: 3 * 60 * minute},
+		bounds:   bounds{vain: 600},
+	},
 
 	// A slow service.
 	{"10,000, pages of 1 s", scenario{waits: 10_000, pageTakes: second}, bounds{p99: 200 * second}, false},
@@ -260,6 +278,11 @@ var scenarios = []struct {
 	{"pages of 20", scenario{waits: 300, size: 20}, bounds{perMinute: 64, p99: 31 * second}, false},
 	{"cursors live for 20 s", scenario{waits: 300, cursorLives: 20 * second}, bounds{p99: 31 * second}, false},
 	{"1,000, deep pages are slow", scenario{waits: 1000, deeper: second / 10}, bounds{p99: 60 * second}, false},
+	{
+		name: "100, a list that is always limited", quick: true,
+		scenario: scenario{waits: 100, fault: listAlwaysLimited, lasts: 10 * minute},
+		bounds:   bounds{first: 70 * second, firstQ: 0.99},
+	},
 	{
 		name: "60, list down", quick: true,
 		scenario: scenario{waits: 60, fault: listDown, lasts: 20 * minute},
@@ -338,6 +361,7 @@ func (b bounds) misses(c *measures) []string {
 	}
 	check("early", float64(c.early), 0)
 	check("gone back", float64(c.back), b.back)
+	check("pages in vain", float64(c.vain), cmp.Or(b.vain, math.Inf(1)))
 	check("found twice", float64(c.twice), 0)
 	check("lost", float64(c.lost), 0)
 	check("waits that ended wrongly, or did not end", float64(c.wrong), 0)
@@ -383,6 +407,7 @@ func (b bounds) report(r *testing.B, c *measures) {
 	r.ReportMetric(c.notified(0.99).Seconds(), "s-p99")
 	r.ReportMetric(slices.Max(c.unseen).Seconds(), "s-unseen")
 	r.ReportMetric(float64(c.early), "early")
+	r.ReportMetric(float64(c.vain), "vain")
 	missed := b.misses(c)
 	r.ReportMetric(float64(len(missed)), "missed")
 	for _, text := range missed {

@@ -228,11 +228,16 @@ func (s *service) add(list int, created, change, finished time.Time) *simulated 
 func (s *service) shown(process int, meetings ...*simulated) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	awaited := 0
 	for _, m := range meetings {
 		if m.owner == process && !m.over && !m.joined.IsZero() {
+			awaited++
 			s.unseen[process] = max(s.unseen[process], time.Since(m.seen))
 			m.seen = time.Now()
 		}
+	}
+	if awaited == 0 {
+		s.vain++
 	}
 }
 
@@ -313,6 +318,7 @@ func (s *service) finish() {
 // measures are those of a scenario.
 type measures struct {
 	requests, gets, limited int
+	vain                    int // pages that showed no awaited meeting
 	early                   int // GETs within the floor
 	back                    int // statuses older than the last
 	twice                   int // meetings that Follow found again in a run

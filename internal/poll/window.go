@@ -12,9 +12,14 @@ const (
 	// lookAhead is for how many meetings that a sweep has not shown it reads one page beyond the
 	// window.
 	lookAhead = 8
+	// lookAgain is how often a sweep does so for meetings, too, that the sweeps before have sought in
+	// vain.
+	lookAgain = 15 * time.Minute
 	// usedUp is the longest time for which a quota that is used up rejects all requests. Longer
 	// 429s to pages, and none to a GET meanwhile, mean that the list is limited and GETs are not.
 	usedUp = time.Minute
+	// proof is how many good GETs mean the same earlier, after a few 429s in a row to pages.
+	proof = 4
 	// limitedRetry is the time until a page is requested again in that case.
 	limitedRetry = 5 * time.Minute
 
@@ -35,12 +40,16 @@ type window struct {
 
 	// sweep is under way. It is nil between two sweeps.
 	sweep *sweep
+	// lookedAt is when the last sweep began that looked further for all missing meetings.
+	lookedAt time.Duration
 	// reading means that its next page is under way.
 	reading bool
 	// pageFailures is how many requests for that page have failed in a row.
 	pageFailures int
 	// failingSince is when the first of these failed.
 	failingSince time.Duration
+	// goodGETs is how many GETs have succeeded since then.
+	goodGETs int
 	// pageGot429 means that the last of these got a 429.
 	pageGot429 bool
 	// retryAt is the earliest time of the next page after a failure.
@@ -60,6 +69,9 @@ type sweep struct {
 	saved int
 	// missing is how many meetings no page of this sweep has shown.
 	missing int
+	// inVain is how many of these, at its beginning, an earlier sweep had sought and not shown. It is 0
+	// if the sweep looks further for them, too.
+	inVain int
 	// spent is the time from requests for pages to their responses.
 	spent time.Duration
 }
@@ -88,12 +100,19 @@ func (p *plan) beginSweep(now time.Duration) {
 	for _, w := range p.queue {
 		p.seek(w, now)
 	}
+	if p.sweep.inVain == 0 || now-p.lookedAt >= lookAgain {
+		p.sweep.inVain = 0
+		p.lookedAt = now
+	}
 }
 
 // seek makes the sweep under way, if there is one, look for a meeting, unless the meeting is polled
 // rarely.
 func (p *plan) seek(w *watch, now time.Duration) {
 	if p.sweep != nil && w.sought != p.sweep && (w.state == expected || p.everyCycle(w, now)) {
+		if w.sought != nil {
+			p.sweep.inVain++
+		}
 		w.sought = p.sweep
 		p.sweep.missing++
 	}
@@ -139,7 +158,9 @@ func (p *plan) pageRead(now time.Duration, page listPage) {
 	// With one page more, would the sweep take much longer than polling each meeting? Then it ends.
 	// If a Discovery needs it, it goes on, but no meeting waits for it.
 	slow := s.spent+s.spent/time.Duration(s.pages) > cycleOf(p.awaited)*6/5
-	enough := slow || s.pages >= p.depth+s.missing/lookAhead
+	// One page, if any, is enough for meetings that sink slowly, and for those sought in vain.
+	further := max(min(s.missing/lookAhead, 1), (s.missing-s.inVain)/lookAhead)
+	enough := slow || s.pages >= p.depth+further
 	switch {
 	case page.next == "" || enough && !page.wantsNext:
 		p.depth = s.paid
@@ -215,6 +236,7 @@ func (p *plan) pageFailed(now time.Duration, f *Failure) {
 	p.reading = false
 	if p.pageFailures == 0 {
 		p.failingSince = now
+		p.goodGETs = 0
 	}
 	p.pageFailures++
 	p.pageGot429 = f.Kind == RateLimited
@@ -222,7 +244,7 @@ func (p *plan) pageFailed(now time.Duration, f *Failure) {
 	delay := backoff(p.pageFailures-1, maxPause)
 	switch f.Kind {
 	case RateLimited:
-		ends = now-p.failingSince > usedUp
+		ends = now-p.failingSince > usedUp || p.pageFailures >= inARow && p.goodGETs >= proof
 		delay = 0
 		if ends {
 			delay = limitedRetry
