@@ -23,10 +23,13 @@ const maxText = 8 << 20
 // another server sent. For Client.Do, whose endpoint and out are the caller's, it then returns none; an
 // empty body leaves out unchanged, and no field is required.
 func (c *core) decode(resp *rest.Response, out any) error {
-	if resp.CutAt > 0 {
-		return c.requestError(resp, fmt.Sprintf("the response is longer than %d bytes", resp.CutAt))
-	}
 	isDo := resp.Request.Operation == string(OpDo)
+	if resp.CutAt > 0 {
+		e := c.requestError(resp, fmt.Sprintf("the response is longer than %d bytes", resp.CutAt))
+		e.foreign2xx = !isDo && isPage(resp)
+		e.oversized = !e.foreign2xx
+		return e
+	}
 	wantsNothing := out == nil || isDo && len(bytes.TrimSpace(resp.Body)) == 0
 	if wantsNothing && (isDo || !isPage(resp)) {
 		return nil

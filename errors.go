@@ -134,6 +134,7 @@ type Error struct {
 	Err error
 
 	foreign2xx bool // the response is a 2xx with a page that another server sent
+	oversized  bool // the response is a 2xx that is longer than the Client reads, as the next one would be
 }
 
 // Error returns one line for logs: all fields except Operation and Details. It contains no secret.
@@ -368,6 +369,7 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //	lost connection, 500, 502, 503, 504     if repeatable  never           yes        no
 //	408, other 5xx                          no             never           yes        no
 //	2xx that is another server's page       no             after 10 min    yes        no
+//	2xx that is too long                    no             at once         no         no
 //	2xx that does not match the reference   no             after 10 min    no         no
 //	3xx or 4xx without a code               no             after 10 min    no         no
 //	minutes or transcript not ready         no             never           yes        no
@@ -501,7 +503,7 @@ func failureOf(err error) *poll.Failure {
 		f.Kind = poll.KeyRejected
 	case Retryable(err):
 		f.Kind = poll.Transient
-	case e.Code == "":
+	case e.Code == "" && !e.oversized:
 		f.Kind = poll.Foreign
 	}
 	return f

@@ -43,6 +43,7 @@ func TestErrors_MeanWhatTheTableSays(t *testing.T) {
 		"599":                     {&Error{StatusCode: 599}, never, true, false},
 		"408":                     {&Error{StatusCode: 408}, never, true, false},
 		"2xx with a page":         {&Error{StatusCode: 200, foreign2xx: true}, poll.Foreign, true, false},
+		"2xx that is too long":    {&Error{StatusCode: 200, oversized: true}, atOnce, false, false},
 		"2xx that does not match": {&Error{StatusCode: 200}, poll.Foreign, false, false},
 		"302":                     {&Error{StatusCode: 302}, poll.Foreign, false, false},
 		"404 without a code":      {&Error{StatusCode: 404}, poll.Foreign, false, false},

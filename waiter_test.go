@@ -641,6 +641,41 @@ func TestWait_WarnsOnceOfAnUnknownStatus(t *testing.T) {
 	})
 }
 
+// A text that is too long will not become shorter, so it is downloaded once. A page that is too long
+// comes from another server, and may be gone the next time.
+func TestWaitForMinutes_DownloadsTextThatIsTooLongOnce(t *testing.T) {
+	t.Parallel()
+	const over = 8<<20 + 1
+	for name, test := range map[string]struct {
+		transcript string
+		requests   int
+	}{
+		"text":           {`{"text":"` + strings.Repeat("x", over), 1},
+		"list":           {`[` + strings.Repeat("1,", over), 1},
+		"page of others": {"<html>" + strings.Repeat("x", over), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				client := direct(srv)
+				m := testkit.Uploaded(t, client, "Weekly")
+				srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsTranscript},
+					minutestest.Respond(200, "", test.transcript))
+				r, err := client.Meetings.WaitForMinutes(t.Context(), m.ID, &minutes.WaitOptions{Transcript: true})
+				require.Len(t, srv.Requests(minutes.OpMeetingsTranscript), test.requests)
+				if test.requests > 1 {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorContains(t, err, "the response is longer than 8388608 bytes")
+				require.False(t, minutes.Retryable(err))
+				require.NotNil(t, r.Minutes)
+			})
+		})
+	}
+}
+
 // While the service is down, the fetches of any number of meetings make few requests.
 func TestWaitAll_FetchesSpareAServiceThatIsDown(t *testing.T) {
 	t.Parallel()
