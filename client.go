@@ -154,6 +154,7 @@ type core struct {
 	uploadSlots     chan struct{}             // holds a token for each upload under way
 	fetchSlots      chan struct{}             // holds a token for each request for minutes or a transcript under way
 	unknownStatuses sync.Map                  // each Status that the log has warned of
+	warnOfAudio     sync.Once                 // of audio that a call found instead of uploading its own
 }
 
 func newCore(set settings, base *url.URL, mask *rest.Mask) *core {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"log/slog"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/storage"
@@ -45,9 +46,15 @@ func (o *ProcessOptions) waitOptions() *WaitOptions {
 // from before the failure.
 type Result struct {
 	// MeetingID is set as soon as there is a meeting. If Create failed, Params identifies the job.
-	MeetingID  string
-	Meeting    *Meeting             // last snapshot; nil if no response showed the meeting
-	Created    bool                 // as Create returns it; see there for when it is false
+	MeetingID string
+	Meeting   *Meeting // last snapshot; nil if no response showed the meeting
+	Created   bool     // as Create returns it; see there for when it is false
+	// Uploaded means that storage has confirmed the whole recording of this call. If it is false after
+	// Process, the audio comes from another worker or an earlier run, or storage's response was lost.
+	// If such an upload broke off, the audio may be a part of the recording: see [docs/restarts.md].
+	//
+	// [docs/restarts.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/restarts.md#whose-audio-it-is
+	Uploaded   bool
 	Params     *MeetingCreateParams // of Process or Job; otherwise nil
 	Minutes    *Minutes             // nil if Until is an earlier status
 	Transcript *Transcript          // nil without the option Transcript
@@ -69,6 +76,8 @@ type Result struct {
 //     it creates the meeting, so an unusable recording costs no request. Every run opens the
 //     recording, even if the meeting already has its audio. So keep it until Process has succeeded,
 //     or use Resume, which needs no recording once there is audio.
+//   - Result.Uploaded says whether the audio is this call's. If it is not, the log warns, once for each
+//     Client.
 //
 // Errors:
 //   - *[ParamError] with a nil Result: params or source is nil, or opts are invalid. All other
@@ -171,11 +180,19 @@ func (p *processing) createAndUpload(ctx context.Context, r *Result, rec Recordi
 	if r.Meeting.Status != StatusCreated {
 		return nil
 	}
-	return p.upload(ctx, r.MeetingID, rec, p.opts.Progress, shared)
+	confirmed, err := p.upload(ctx, r.MeetingID, rec, p.opts.Progress, shared)
+	r.Uploaded = confirmed
+	return err
 }
 
 // wait waits after the upload, and fetches the minutes and the transcript.
 func (p *processing) wait(ctx context.Context, r *Result) error {
+	if p.source != nil && !r.Uploaded {
+		p.core.warnOfAudio.Do(func() {
+			p.core.log.LogAttrs(ctx, slog.LevelWarn, "minutes: a meeting has audio that its call did not upload",
+				slog.String("meeting", singleLine(r.MeetingID)))
+		})
+	}
 	const audioTimeout = 10 * time.Minute // a service that loses the audio of an upload must not hang the call
 	o := p.opts.waitOptions()
 	g := o.goal()

@@ -1,10 +1,13 @@
 package minutes_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"slices"
@@ -45,6 +48,7 @@ func TestProcess_TurnsARecordingIntoMinutes(t *testing.T) {
 		})
 		require.NoError(t, err)
 		assert.True(t, r.Created)
+		assert.True(t, r.Uploaded)
 		assert.Equal(t, minutes.StatusMinutesReady, r.Meeting.Status)
 		assert.Contains(t, r.Minutes.Content, "Weekly")
 		assert.Contains(t, r.Transcript.Text, "spk_0")
@@ -56,6 +60,7 @@ func TestProcess_TurnsARecordingIntoMinutes(t *testing.T) {
 		again, err := c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(5000), nil)
 		require.NoError(t, err)
 		assert.False(t, again.Created)
+		assert.False(t, again.Uploaded)
 		assert.Equal(t, r.Meeting.ID, again.Meeting.ID)
 		assert.Equal(t, minutes.FormatHTML, again.Minutes.Format)
 		assert.Len(t, srv.Requests(), before+2, "a finished job costs its create and its minutes")
@@ -181,6 +186,67 @@ func unclosableAudio(ctx context.Context) (minutes.Recording, error) {
 	rec, err := testkit.Audio(10)(ctx)
 	rec.Audio = unclosable{rec.Audio}
 	return rec, err
+}
+
+// Uploaded is true only if storage has confirmed the recording of the call, because the audio of another
+// worker, or of an attempt whose response was lost, may be a part. The log warns of such audio, but only
+// once.
+func TestResult_SaysWhoseUploadItWas(t *testing.T) {
+	t.Parallel()
+	fail := errors.New("unplugged")
+	for name, test := range map[string]struct {
+		storage  through // what happens to the first PUT
+		uploaded bool
+		fails    bool
+	}{
+		"confirmed": {func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+			return next.RoundTrip(req)
+		}, true, false},
+		"confirmed by the second attempt": {func(*http.Request, http.RoundTripper) (*http.Response, error) {
+			return nil, fail
+		}, true, false},
+		"response lost": {func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+			_, err := next.RoundTrip(req)
+			return nil, cmp.Or(err, fail)
+		}, false, false},
+		"failed": {func(*http.Request, http.RoundTripper) (*http.Response, error) {
+			return testkit.Canned(400, "")(nil)
+		}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				puts := 0
+				first := onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+					puts++
+					if puts > 1 {
+						return next.RoundTrip(req)
+					}
+					return test.storage(req, next)
+				})
+				var log bytes.Buffer
+				logger := minutes.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
+				c := testkit.Client(srv, first, logger)
+				r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), nil)
+				require.Equal(t, test.fails, err != nil, "%v", err)
+				require.Equal(t, test.uploaded, r.Uploaded)
+				if test.fails {
+					return
+				}
+				const warning = "audio that its call did not upload"
+				_, err = c.Meetings.Resume(t.Context(), r.MeetingID, nil, nil) // which never uploads anything
+				require.NoError(t, err)
+				require.Equal(t, !test.uploaded, strings.Contains(log.String(), warning))
+				for range 2 {
+					r, err = c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), nil)
+					require.NoError(t, err)
+					require.False(t, r.Uploaded)
+					require.Equal(t, 1, strings.Count(log.String(), warning))
+				}
+			})
+		})
+	}
 }
 
 type unclosable struct{ io.ReaderAt }

@@ -59,7 +59,8 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, 
 	}
 	progress := cmp.Or(opts, new(UploadOptions)).Progress
 	return s.withRecording(ctx, source, func(rec Recording) error {
-		return s.upload(ctx, id, rec, progress, false)
+		_, err := s.upload(ctx, id, rec, progress, false)
+		return err
 	})
 }
 
@@ -102,10 +103,11 @@ type upload struct {
 }
 
 // upload uploads rec; the caller has an upload slot. shared means that other workers may upload to
-// the meeting, and that their audio counts, too.
+// the meeting, and that their audio counts, too. Without an error, the meeting has audio; confirmed
+// means that storage said that it has the whole of rec.
 func (s *MeetingsService) upload(
 	ctx context.Context, id string, rec Recording, progress func(sent, total int64), shared bool,
-) error {
+) (confirmed bool, err error) {
 	c := s.core
 	u := &upload{MeetingsService: s, id: id, state: storage.State{MaxRetries: c.maxRetries, Shared: shared}}
 	u.state.Deadline, _ = ctx.Deadline()
@@ -117,32 +119,32 @@ func (s *MeetingsService) upload(
 	for {
 		arrived, err := u.prepare(ctx, step == storage.Renew)
 		if arrived {
-			return nil
+			return false, nil
 		}
 		if err != nil {
-			return u.failure(ctx, err)
+			return false, u.failure(ctx, err)
 		}
 		next := u.send(ctx)
 		if next.Step == storage.Stored {
 			c.lastStored.Store(new(time.Now()))
 			c.poller.Ask(id, true) // so that whoever waits for the meeting sees its audio soon
-			return nil
+			return true, nil
 		}
 		err = rest.Sleep(ctx, next.Wait)
 		if err != nil {
-			return u.failure(ctx, err)
+			return false, u.failure(ctx, err)
 		}
 		if next.Poll {
 			arrived, err = u.pollForAudio(ctx)
 			if arrived {
-				return nil
+				return false, nil
 			}
 			if err != nil {
-				return u.failure(ctx, err)
+				return false, u.failure(ctx, err)
 			}
 		}
 		if next.Step == storage.GiveUp {
-			return u.failure(ctx, nil)
+			return false, u.failure(ctx, nil)
 		}
 		step = next.Step
 	}
