@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
@@ -68,8 +69,9 @@ func (o *FollowOptions) waitOptions() *WaitOptions {
 //   - If reading the list fails, but the service did not reject the key or the request, Follow logs
 //     a warning and tries again.
 //
-// Follow leaves out a meeting that is deleted before its minutes are ready. Each Result has
-// MeetingID and Meeting, and Minutes if they were fetched. Result.Err concerns one meeting, so it
+// Follow leaves out a meeting that is deleted before its minutes are ready. If the list shows it again
+// later, for example because it was only hidden, so does Follow. Each Result has MeetingID and
+// Meeting, and Minutes if they were fetched. Result.Err concerns one meeting, so it
 // never stops the others:
 //
 //   - *[MeetingFailedError]: the meeting reached a failure status. This is final.
@@ -99,8 +101,9 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 		if o.Since.IsZero() {
 			o.Since = time.Now().Add(-2 * time.Minute)
 		}
+		var d *poll.Discovery[*Meeting]
 		discover := func(ctx context.Context, yield func(*Meeting) bool) error {
-			d := s.core.poller.Discover(o.Since.Truncate(time.Second)) // the service's times are in seconds
+			d = s.core.poller.Discover(o.Since.Truncate(time.Second)) // the service's times are in seconds
 			defer d.Cancel()
 			for {
 				found, err := d.Next(ctx)
@@ -115,7 +118,7 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 			}
 		}
 		parallel(ctx, yield, discover, func(ctx context.Context, l *loop, m *Meeting) {
-			f := following{MeetingsService: s, loop: l, opts: wait, skip: o.Skip}
+			f := following{MeetingsService: s, loop: l, opts: wait, skip: o.Skip, discovery: d}
 			f.untilHandled(ctx, m)
 		})
 	}
@@ -127,6 +130,8 @@ type following struct {
 	loop *loop
 	opts WaitOptions
 	skip func(*Meeting) bool // may be nil
+	// discovery has found the meeting.
+	discovery *poll.Discovery[*Meeting]
 }
 
 // untilHandled waits for a meeting and yields it, and again ever later after an error that may be
@@ -165,6 +170,7 @@ func (f *following) waitAndYield(ctx context.Context, m *Meeting) (again bool) {
 	r.Meeting = cmp.Or(seen, m)
 	f.abortIfKeyRejected(err)
 	if yieldsNothing(ctx, err) {
+		f.discovery.Forget(m.ID) // a page that shows it again, maybe much later, brings it back
 		return false
 	}
 	// First the slot, which may take long, and then Skip, right before the fetch.
@@ -193,9 +199,9 @@ func (f *following) abortIfKeyRejected(err error) {
 }
 
 // yieldsNothing reports whether a meeting has no Result: ctx is done, which the loop reports, or err
-// says that somebody has deleted the meeting.
+// says that the meeting is gone.
 func yieldsNothing(ctx context.Context, err error) bool {
 	e, isAPI := errors.AsType[*Error](err)
-	deleted := isAPI && e.Code == ErrNotFound && e.Operation == OpMeetingsGet
-	return ctx.Err() != nil || deleted
+	gone := isAPI && e.Code == ErrNotFound && e.Operation == OpMeetingsGet
+	return ctx.Err() != nil || gone
 }

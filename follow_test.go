@@ -224,6 +224,7 @@ func TestFollow_OutlastsFailures(t *testing.T) {
 		"the list answers 429":      {minutes.OpMeetingsList, 8, minutestest.RateLimit("")},
 		"the list is a page":        {minutes.OpMeetingsList, 8, minutestest.Respond(200, "text/html", "<p>Sign in")},
 		"polls answer 500":          {minutes.OpMeetingsGet, 10, minutestest.Refuse(minutes.ErrInternal)},
+		"polls answer 404":          {minutes.OpMeetingsGet, 3, minutestest.Refuse(minutes.ErrNotFound)},
 		"the minutes answer 500":    {minutes.OpMeetingsMinutes, 24, minutestest.Refuse(minutes.ErrInternal)},
 		"the minutes are not ready": {minutes.OpMeetingsMinutes, 12, minutestest.Refuse(minutes.ErrMinutesNotReady)},
 	} {

@@ -66,6 +66,13 @@ func (d *Discovery[M]) Next(ctx context.Context) ([]Snapshot[M], error) {
 	}
 }
 
+// Forget makes Next return a meeting again once a page shows it. Call it if the meeting is gone.
+func (d *Discovery[M]) Forget(id string) {
+	d.p.mu.Lock()
+	defer d.p.mu.Unlock()
+	delete(d.known, id)
+}
+
 // Cancel ends the discovery.
 func (d *Discovery[M]) Cancel() {
 	d.p.mu.Lock()

@@ -76,3 +76,25 @@ func TestDiscovery_FindsMeetingsThatTheListShowsLate(t *testing.T) {
 		})
 	}
 }
+
+// What the caller has forgotten is found again on the next page that shows it, and nothing else is.
+func TestDiscovery_FindsAgainWhatWasForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{began: time.Now()}
+		s.list = func(string) ([]Snapshot[int], string, *Failure) {
+			return []Snapshot[int]{{ID: "a", Created: s.began}, {ID: "b", Created: s.began}}, "", nil
+		}
+		d := newPoller(s).Discover(s.began)
+		defer d.Cancel()
+		found, err := d.Next(t.Context())
+		require.NoError(t, err)
+		require.Len(t, found, 2)
+		time.Sleep(time.Hour)
+		d.Forget("b")
+		again, err := d.Next(t.Context())
+		require.NoError(t, err)
+		require.Len(t, again, 1)
+		require.Equal(t, "b", again[0].ID)
+	})
+}
