@@ -9,16 +9,20 @@ import (
 	"strings"
 )
 
-var title = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
+// heading finds the title of a page, or else its first heading: HAProxy's pages have no title.
+var heading = regexp.MustCompile(`(?is)<(?:title|h1)[^>]*>\s*([^<\s].*?)</(?:title|h1)>`)
 
-// Page describes a response of another sender, such as a proxy, by its sender and the title of its
-// page or else its beginning, without secrets.
+// Page describes a response of another sender, such as a proxy, by its sender and the heading of
+// its page or else its beginning, without secrets.
 func (m *Mask) Page(host string, header http.Header, body []byte) string {
 	text := string(body)
-	if found := title.FindStringSubmatch(text); found != nil {
+	if found := heading.FindStringSubmatch(text); found != nil {
 		text = found[1]
 	}
 	words := strings.Join(strings.Fields(m.Text(text)), " ")
+	if words == "" {
+		return m.Sender(host, header) + " sent no text"
+	}
 	return fmt.Sprintf("%s sent %.200q", m.Sender(host, header), words)
 }
 
