@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -395,7 +394,7 @@ func badCertificate(string) error {
 }
 
 func connectionRefused(host string) error {
-	refused := os.NewSyscallError("connect", syscall.ECONNREFUSED)
+	refused := os.NewSyscallError("connect", errRefused)
 	return &net.OpError{Op: "dial", Net: "tcp", Addr: pipeAddr(host), Err: refused}
 }
 

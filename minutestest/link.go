@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -53,9 +52,9 @@ func (l *link) seen(op string, err error) error {
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe)
 	switch {
 	case ended && l.isReset.Load():
-		return &net.OpError{Op: op, Net: "tcp", Err: syscall.ECONNRESET}
+		return &net.OpError{Op: op, Net: "tcp", Err: errReset}
 	case ended && op == "write":
-		return &net.OpError{Op: op, Net: "tcp", Err: syscall.EPIPE}
+		return &net.OpError{Op: op, Net: "tcp", Err: errBrokenPipe}
 	}
 	return err
 }
