@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
@@ -26,8 +27,10 @@ func (c *core) decode(resp *rest.Response, out any) error {
 	isDo := resp.Request.Operation == string(OpDo)
 	if resp.CutAt > 0 {
 		e := c.requestError(resp, fmt.Sprintf("the response is longer than %d bytes", resp.CutAt))
-		e.foreign2xx = !isDo && isPage(resp)
-		e.oversized = !e.foreign2xx
+		e.unusable = failure.Oversized
+		if !isDo && isPage(resp) {
+			e.unusable = failure.ForeignPage
+		}
 		return e
 	}
 	wantsNothing := out == nil || isDo && len(bytes.TrimSpace(resp.Body)) == 0
@@ -36,7 +39,9 @@ func (c *core) decode(resp *rest.Response, out any) error {
 	}
 	if err := json.Unmarshal(resp.Body, out); err != nil {
 		e := c.requestError(resp, "the response does not match the API reference: "+c.describeBody(resp, err, out))
-		e.foreign2xx = isPage(resp)
+		if isPage(resp) {
+			e.unusable = failure.ForeignPage
+		}
 		return e
 	}
 	if v, ok := out.(required); ok && !isDo {

@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/storage"
@@ -133,8 +132,7 @@ type Error struct {
 	// or context error, or that of WithAPIKeyFunc. It is nil if the last response ended the call.
 	Err error
 
-	foreign2xx bool // the response is a 2xx with a page that another server sent
-	oversized  bool // the response is a 2xx that is longer than the Client reads, as the next one would be
+	unusable failure.Kind // why a 2xx cannot be used; otherwise failure.None
 }
 
 // Error returns one line for logs: all fields except Operation and Details. It contains no secret.
@@ -354,33 +352,6 @@ func (e *StorageError) Unwrap() error { return e.Err }
 // GoString keeps secrets in Err, such as the presigned URL, out of %#v.
 func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.Error() + "}" }
 
-// What an error means: whether the Client itself retries the request (rest.Client), when the error
-// ends a wait (failureOf), and what Retryable and KeyRejected report. The first row that applies
-// counts.
-//
-//	error                                   retried        ends a wait     Retryable  KeyRejected
-//	the caller canceled ctx                 no             at once         no         no
-//	error of WithAPIKeyFunc's function      no             never           yes        no
-//	TLS failure, 4xx of a proxy to CONNECT  no             after 10 min    no         no
-//	429                                     every request  never           yes        no
-//	401 with a code, 403 of keyCodes        no             at once: all    no         yes
-//	401 without a code                      no             after 10 min    no         yes
-//	no connection                           every request  never           yes        no
-//	lost connection, 500, 502, 503, 504     if repeatable  never           yes        no
-//	408, other 5xx                          no             never           yes        no
-//	2xx that is another server's page       no             after 10 min    yes        no
-//	2xx that is too long                    no             at once         no         no
-//	2xx that does not match the reference   no             after 10 min    no         no
-//	3xx or 4xx without a code               no             after 10 min    no         no
-//	minutes or transcript not ready         no             never           yes        no
-//	4xx with another code                   no             at once         no         no
-//	ctx's deadline, ErrNoAudio              no             at once         yes        no
-//	a recording that changed                no             -               yes        no
-//
-// A lost connection includes a timeout of the attempt and a response that broke off. A 401 is
-// repeated if WithAPIKeyFunc's function returns another key. After 10 min means: after ten
-// minutes of nothing but these failures.
-
 // Retryable reports whether the same call may succeed later, without any change on your side. It
 // returns true for each of these errors, even if err wraps it:
 //
@@ -401,7 +372,9 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //   - a meeting that failed;
 //   - an unusable recording;
 //   - a rejected key;
-//   - a 2xx from the service that does not match the API reference (the request was carried out);
+//   - a 2xx from the service that is too long or does not match the API reference (the request was
+//     carried out);
+//   - a redirect or a 4xx that is not one of the above;
 //   - a canceled context;
 //   - a TLS failure, such as an untrusted certificate.
 //
@@ -412,29 +385,7 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 // Reads, Resume and, with an ExternalID, Create and Process are safe to repeat.
 //
 // [section 3]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#3-statuses
-func Retryable(err error) bool {
-	if errors.Is(err, context.Canceled) || KeyRejected(err) {
-		return false
-	}
-	if _, noKey := errors.AsType[*rest.KeyError](err); noKey {
-		return true
-	}
-	if e, ok := errors.AsType[*Error](err); ok { // it decides even inside a *StorageError, because it is newer
-		// FindByExternalID's ErrNotFound and a request that was not sent because of a 429 have no
-		// StatusCode, either.
-		noResponse := e.StatusCode == 0 && e.Code == ""
-		brokeOff := e.StatusCode/100 == 2 && e.Err != nil
-		if noResponse || brokeOff || e.foreign2xx || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500 {
-			return !rest.Misconfigured(e.Err)
-		}
-	} else if e, ok := errors.AsType[*StorageError](err); ok {
-		if storage.Retryable(e.StatusCode, string(e.Code), e.Message) {
-			return !rest.Misconfigured(e.Err)
-		}
-	}
-	return isAny(err, ErrNoAudio, context.DeadlineExceeded, ErrRateLimited, ErrInternal, ErrMinutesNotReady,
-		ErrTranscriptNotReady, storage.ErrChanged)
-}
+func Retryable(err error) bool { return failure.Means[kindOf(err)].Retryable }
 
 // RetryAfter returns how long the service or storage asked to wait before you repeat a call. If
 // neither did, ok is false.
@@ -448,12 +399,6 @@ func RetryAfter(err error) (d time.Duration, ok bool) {
 	return d, d > 0
 }
 
-// keyCodes are the codes that concern the key or the organisation as a whole.
-var keyCodes = []error{
-	ErrUnauthenticated, ErrIPNotAllowed, ErrAPIAccessDisabled, ErrPersonalAPIKeysDisabled,
-	ErrOrganisationSuspended, ErrOrganisationExpired,
-}
-
 // KeyRejected reports whether the service rejected the API key, or the organisation as a whole, so
 // that other calls with this key will fail as well until someone fixes that. It is true for a 401,
 // and for the 403 codes in [section 7] with two exceptions: after ErrInsufficientScope other
@@ -462,49 +407,104 @@ var keyCodes = []error{
 // may be a proxy's; but it ends no other wait, and no loop.
 //
 // [section 7]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#7-errors
-func KeyRejected(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.StatusCode == http.StatusUnauthorized || isAny(err, keyCodes...)
+func KeyRejected(err error) bool { return failure.Means[kindOf(err)].KeyRejected }
+
+// kindOf returns the kind of an error, for internal/failure, which says what follows it. An *Error
+// decides even inside a *StorageError, because it is newer.
+func kindOf(err error) failure.Kind {
+	if err == nil {
+		return failure.None
+	}
+	kind := failure.Other
+	api, isAPI := errors.AsType[*Error](err)
+	upload, isUpload := errors.AsType[*StorageError](err)
+	code, isCode := errors.AsType[ErrorCode](err)
+	switch {
+	case isAPI:
+		kind = api.kind()
+	case isUpload:
+		kind = upload.kind()
+	case isCode:
+		kind = (&Error{Code: code}).kind()
+	}
+	for _, other := range []struct {
+		is   error
+		kind failure.Kind
+	}{
+		{context.Canceled, failure.Canceled},
+		{ErrNoAudio, failure.NoAudio},
+		{context.DeadlineExceeded, failure.Deadline},
+		{storage.ErrChanged, failure.Changed},
+	} {
+		if errors.Is(err, other.is) {
+			kind = min(kind, other.kind)
+		}
+	}
+	return kind
 }
 
-// isAny reports whether err matches any of the targets.
-func isAny(err error, targets ...error) bool {
-	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
+// codeKinds has the kinds of codes. Any other code is a rejection.
+var codeKinds = map[ErrorCode]failure.Kind{
+	ErrRateLimited:             failure.RateLimited,
+	ErrUnauthenticated:         failure.KeyRejected,
+	ErrIPNotAllowed:            failure.KeyRejected,
+	ErrAPIAccessDisabled:       failure.KeyRejected,
+	ErrPersonalAPIKeysDisabled: failure.KeyRejected,
+	ErrOrganisationSuspended:   failure.KeyRejected,
+	ErrOrganisationExpired:     failure.KeyRejected,
+	ErrMinutesNotReady:         failure.NotReady,
+	ErrTranscriptNotReady:      failure.NotReady,
+	ErrInternal:                failure.ServerFailed,
 }
 
-// keyRejection returns the *Error with which the service rejected the key, or nil. An error without
-// a code may be a proxy's.
-func keyRejection(err error) *Error {
+// kind returns the kind of a failed API call.
+func (e *Error) kind() failure.Kind {
+	_, noKey := errors.AsType[*rest.KeyError](e.Err)
+	ofStatus := rest.KindOf(e.StatusCode, e.Err)
+	switch {
+	case noKey:
+		return failure.NoKey
+	case e.unusable != failure.None:
+		return e.unusable
+	case e.Code == "":
+		return ofStatus
+	case ofStatus == failure.KeyDoubted: // no longer: the code is the service's
+		return failure.KeyRejected
+	}
+	kind, known := codeKinds[e.Code]
+	if !known {
+		kind = failure.Rejected
+	}
+	if ofStatus <= failure.ServerUnsure { // beyond it, a kind says that the service has not answered
+		kind = min(kind, ofStatus)
+	}
+	return kind
+}
+
+// kind returns the kind of a failed upload.
+func (e *StorageError) kind() failure.Kind {
+	switch {
+	case rest.Misconfigured(e.Err):
+		return failure.Misconfigured
+	case storage.Retryable(e.StatusCode, string(e.Code), e.Message):
+		return failure.StorageFailed
+	}
+	return failure.Rejected
+}
+
+// failureOf returns a failed request of the poller.
+func failureOf(err error) *poll.Failure {
+	f := &poll.Failure{Err: err, Kind: kindOf(err)}
+	f.RetryAfter, _ = RetryAfter(err)
+	return f
+}
+
+// endsAll returns the *Error in err if it ends all waits of the Client, and each loop. Otherwise it
+// returns nil.
+func endsAll(err error) *Error {
 	e, ok := errors.AsType[*Error](err)
-	if ok && failureOf(e).Kind == poll.KeyRejected {
+	if ok && failure.Means[kindOf(e)].EndsWait == failure.AllAtOnce {
 		return e
 	}
 	return nil
-}
-
-// failureOf returns what an error means to a wait. An *Error without a Code is not the service's:
-// the response was lost, invalid, or another server's.
-func failureOf(err error) *poll.Failure {
-	f := &poll.Failure{Err: err, Kind: poll.Rejected}
-	e, ok := errors.AsType[*Error](err)
-	if !ok {
-		return f
-	}
-	f.RetryAfter = e.RetryAfter
-	_, noKey := errors.AsType[*rest.KeyError](err)
-	switch {
-	case noKey:
-		f.Kind = poll.Transient
-	case rest.Misconfigured(e.Err), e.foreign2xx:
-		f.Kind = poll.Foreign
-	case errors.Is(err, ErrRateLimited):
-		f.Kind = poll.RateLimited
-	case e.Code != "" && KeyRejected(err): // a 401 without a code may be a proxy's: Foreign
-		f.Kind = poll.KeyRejected
-	case Retryable(err):
-		f.Kind = poll.Transient
-	case e.Code == "" && !e.oversized:
-		f.Kind = poll.Foreign
-	}
-	return f
 }

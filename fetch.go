@@ -2,9 +2,9 @@ package minutes
 
 import (
 	"context"
-	"errors"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
@@ -68,25 +68,23 @@ type fetchFailures struct {
 // next returns how long to wait before the next request. Like a wait, a fetch ends after ten
 // minutes of nothing but foreign failures.
 func (f *fetchFailures) next(err error, now time.Time) (wait time.Duration, again bool) {
-	failure := failureOf(err)
+	kind := kindOf(err)
+	ends := failure.Means[kind].EndsWait
 	switch {
-	case notReady(err):
+	case kind == failure.NotReady && ends == failure.Never:
 		*f = fetchFailures{}
 		return poll.Interval, true
-	case failure.Kind == poll.RateLimited, failure.Kind == poll.Transient:
+	case ends == failure.Never:
 		f.foreignSince = time.Time{}
-	case failure.Kind != poll.Foreign:
+	case ends != failure.Later:
 		return 0, false
 	case f.foreignSince.IsZero():
 		f.foreignSince = now
 	case now.Sub(f.foreignSince) >= poll.Hopeless:
 		return 0, false
 	}
-	wait = rest.Delay(f.inARow, min(failure.RetryAfter, poll.MaxAsked))
+	asked, _ := RetryAfter(err)
+	wait = rest.Delay(f.inARow, min(asked, poll.MaxAsked))
 	f.inARow++
 	return wait, true
-}
-
-func notReady(err error) bool {
-	return errors.Is(err, ErrMinutesNotReady) || errors.Is(err, ErrTranscriptNotReady)
 }

@@ -192,7 +192,7 @@ func (f *following) waitAndYield(ctx context.Context, m *Meeting) (again bool) {
 // abortIfKeyRejected aborts the loop if the service rejected the key. That cancels the ctx of every
 // meeting.
 func (f *following) abortIfKeyRejected(err error) {
-	rejection := keyRejection(err)
+	rejection := endsAll(err)
 	if rejection != nil {
 		f.loop.abort(rejection)
 	}

@@ -101,6 +101,7 @@ func TestImportsRunOneWay(t *testing.T) {
 		module + "/internal/poll",
 		module + "/internal/rest",
 		module + "/internal/route",
+		module + "/internal/failure",
 	}
 	all := imports(t, false)
 	for at, from := range order {

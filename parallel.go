@@ -153,7 +153,7 @@ func (l *loop) begin(work func()) (more bool) {
 // result, because it calls abort before.)
 func (l *loop) yield(r *Result) (more bool) {
 	l.onLoop(func() {
-		rejection := keyRejection(r.Err)
+		rejection := endsAll(r.Err)
 		if rejection != nil {
 			l.stopped = cmp.Or[error](l.stopped, rejection)
 			l.stopReading()

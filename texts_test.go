@@ -268,30 +268,6 @@ func TestTroubleshooting_QuotesTheSource(t *testing.T) {
 	assert.Greater(t, len(quotes), 5)
 }
 
-// The table of what an error means in docs/errors.md says the same as the one in errors.go, row by
-// row.
-func TestErrors_TableAgreesWithTheSource(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("docs/errors.md")
-	require.NoError(t, err)
-	source, err := os.ReadFile("errors.go")
-	require.NoError(t, err)
-	const retried = `%s(every request|if repeatable|safe requests|no)`
-	const ends = `%s(-|–|never|at once: all|at once, all waits|at once|after 10 min)`
-	const columns = retried + ends + `%s(yes|no)%s(yes|no)`
-	words := strings.NewReplacer("if repeatable", "safe requests", "at once: all", "at once, all waits", "-", "–")
-	rows := func(text, begin, space string) (found []string) {
-		pattern := begin + fmt.Sprintf(columns, space, space, space, space)
-		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
-			found = append(found, words.Replace(strings.Join(m[1:], " | ")))
-		}
-		return found
-	}
-	documented := rows(string(page), `(?m)^\| [^|]*`, ` \| `)
-	assert.Equal(t, rows(string(source), `(?m)^//\t.*?`, ` {2,}`), documented)
-	assert.Greater(t, len(documented), 10)
-}
-
 // Links in doc comments lead to a file or a directory of this repository, and to a heading in it.
 func TestDocComments_LinksHaveTargets(t *testing.T) {
 	t.Parallel()

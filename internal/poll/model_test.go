@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
@@ -172,7 +173,8 @@ func (m *model) failure() *Failure {
 	if m.random(4) > 0 {
 		return nil
 	}
-	f := &Failure{Kind: Kind(m.random(int(KeyRejected)))}
+	kinds := []failure.Kind{RateLimited, Transient, Foreign, Rejected}
+	f := &Failure{Kind: kinds[m.random(len(kinds))]}
 	if m.random(4) == 0 {
 		f.RetryAfter = time.Duration(m.random(600)) * time.Second
 	}

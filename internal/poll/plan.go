@@ -3,6 +3,8 @@ package poll
 import (
 	"math"
 	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 )
 
 const (
@@ -11,7 +13,7 @@ const (
 	Interval = 30*time.Second + time.Millisecond/2
 	// MaxAsked is the longest max-age or Retry-After that is obeyed.
 	MaxAsked = 5 * time.Minute
-	// Hopeless is how long a wait lasts while nothing but Foreign failures comes.
+	// Hopeless is how long a wait lasts while nothing but foreign failures comes.
 	Hopeless = 10 * time.Minute
 	// maxPhase is the longest phase of a Poller.
 	maxPhase = 9 * time.Second
@@ -59,7 +61,7 @@ type plan struct {
 	// lastGET means that the last request was a GET, and not a page.
 	lastGET bool
 	// failures is how many requests have failed in a row. Neither a 429 nor a rejection counts, nor
-	// does a Foreign failure of a GET.
+	// does a foreign failure of a GET.
 	failures int
 }
 
@@ -231,26 +233,26 @@ func (p *plan) getEnded(w *watch) {
 }
 
 // getFailed passes on the failure of a GET, after getEnded, unless the key was rejected: that ends
-// all waits. It ends the wait if the service rejects the request, or if Foreign failures have
+// all waits. It ends the wait if the service rejects the request, or if foreign failures have
 // lasted too long.
 func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
-	if f.Kind != Foreign {
+	if f.ends() != failure.Later {
 		w.foreignSince = 0
 	}
-	switch f.Kind {
-	case RateLimited: // it stays due with its old time: internal/rest delays all requests after a 429
+	switch {
+	case f.ends() == failure.AtOnce: // the service works, and its answer counts as a poll
+		p.works()
+		w.notBefore = max(w.notBefore, now+Interval)
+		return true
+	case f.Kind == failure.RateLimited: // it stays due with its old time: internal/rest delays all requests after a 429
 		if p.pageGot429 { // and now a GET as well, so it is not the list alone that is limited
 			p.pageFailures = 0
 			p.retryAt = 0
 		}
 		return false
-	case Rejected: // the service works, and its answer counts as a poll
-		p.works()
-		w.notBefore = max(w.notBefore, now+Interval)
-		return true
-	case Transient:
+	case f.ends() == failure.Never:
 		p.failed(now, f.RetryAfter)
-	case Foreign: // not an outage: it may concern only this meeting, so it does not slow the others down
+	default: // foreign, and not an outage: it may concern only this meeting, so it does not slow the others down
 		if w.foreignSince == 0 {
 			w.foreignSince = now
 		}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 )
 
 const now = time.Minute
@@ -30,7 +32,7 @@ func polled(p *plan, all []*watch) {
 }
 
 // getFails lets a GET of each of the meetings fail at now.
-func getFails(p *plan, kind Kind, all ...*watch) {
+func getFails(p *plan, kind failure.Kind, all ...*watch) {
 	for _, w := range all {
 		getEnds(p, w)
 		p.getFailed(w, now, &Failure{Kind: kind})
@@ -91,7 +93,7 @@ func wakesAt(p *plan, _ []*watch) any      { return p.decide(now + Interval).wak
 func pageAt(p *plan, _ []*watch) any       { return p.pageAt(now) }
 
 // pagesFail lets the next page fail this many times, an interval after now.
-func pagesFail(p *plan, kind Kind, times int) {
+func pagesFail(p *plan, kind failure.Kind, times int) {
 	for range times {
 		p.pageFailed(now+Interval, &Failure{Kind: kind})
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 )
 
 // maxUnsent is how many requests may wait to be sent, so that the user's calls never wait behind
@@ -255,7 +257,7 @@ func (p *Poller[M]) getEnded(m *meeting[M], o outcome[M]) {
 		return
 	case o.failure == nil:
 		p.got(m, o.shown[0])
-	case o.failure.Kind == KeyRejected:
+	case o.failure.ends() == failure.AllAtOnce:
 		p.endAll(o.failure.Err)
 	default:
 		m.trouble = o.failure.Err
@@ -271,11 +273,11 @@ func (p *Poller[M]) pageEnded(cursor string, o outcome[M]) {
 	switch {
 	case o.failure == nil:
 		p.pageRead(cursor, o)
-	case o.failure.Kind == KeyRejected:
+	case o.failure.ends() == failure.AllAtOnce:
 		p.endAll(o.failure.Err)
 	default:
 		p.plan.pageFailed(p.now(), o.failure)
-		if o.failure.Kind == Rejected && cursor == firstPage {
+		if o.failure.ends() == failure.AtOnce && cursor == firstPage {
 			p.endDiscoveries(o.failure.Err)
 		}
 	}
@@ -370,7 +372,7 @@ func (p *Poller[M]) report(f *Failure, meetingFails bool) {
 	switch {
 	case f == nil:
 		p.trouble = nil
-	case plan.failures >= inARow || f.Kind == RateLimited:
+	case plan.failures >= inARow || f.Kind == failure.RateLimited:
 		p.trouble = err
 	}
 	failing := meetingFails || listFails || plan.failures >= inARow

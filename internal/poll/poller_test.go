@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 )
 
 // scripted is a service with an empty list, whose GETs and pages fail as the test says.
@@ -125,7 +127,7 @@ func TestPoller_EndsWaitsByTheKindOfAFailure(t *testing.T) {
 	err := errors.New("failed")
 	for _, c := range []struct {
 		name  string
-		kind  Kind
+		kind  failure.Kind
 		after [2]time.Duration // the wait ends between these times; 0: never
 	}{
 		{"a lost connection never ends a wait", Transient, [2]time.Duration{}},

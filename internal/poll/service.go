@@ -3,6 +3,8 @@ package poll
 import (
 	"context"
 	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 )
 
 // Service makes the Poller's requests: one attempt each, without retries. It returns soon after ctx
@@ -47,28 +49,14 @@ type Sent struct {
 	At time.Time
 }
 
-// Failure is the outcome of a request that failed.
+// Failure is the outcome of a request that failed. A failure that ends a wait Later is called
+// foreign here, because another server, or nobody, has answered.
 type Failure struct {
 	Err  error
-	Kind Kind
+	Kind failure.Kind
 	// RetryAfter is how long the service asks to wait. It is 0 if the service did not say.
 	RetryAfter time.Duration
 }
 
-// Kind says what a failure means to a wait.
-type Kind int
-
-// The kinds of failures.
-const (
-	// RateLimited is a 429: the service has not looked at the request.
-	RateLimited Kind = iota
-	// Transient is a 5xx or a lost connection. It never ends a wait.
-	Transient
-	// Foreign is a failure that another server, or nobody, answered. It ends a wait after ten
-	// minutes in which nothing else comes.
-	Foreign
-	// Rejected is the service's answer to this request or about this meeting. It ends the wait.
-	Rejected
-	// KeyRejected ends all waits.
-	KeyRejected
-)
+// ends says when the failure ends a wait.
+func (f *Failure) ends() failure.End { return failure.Means[f.Kind].EndsWait }

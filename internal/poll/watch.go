@@ -23,7 +23,7 @@ type watch struct {
 	// asked is the least Sent.Number of a GET that satisfies an Ask, which no page can replace. It
 	// is 0 if nobody has asked.
 	asked int64
-	// foreignSince is when the present row of Foreign failures began. It is 0 if something else came
+	// foreignSince is when the present row of foreign failures began. It is 0 if something else came
 	// last.
 	foreignSince time.Duration
 	// getFailures is how many GETs of the meeting have failed in a row.

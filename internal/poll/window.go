@@ -3,6 +3,8 @@ package poll
 import (
 	"container/heap"
 	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 )
 
 const (
@@ -239,21 +241,21 @@ func (p *plan) pageFailed(now time.Duration, f *Failure) {
 		p.goodGETs = 0
 	}
 	p.pageFailures++
-	p.pageGot429 = f.Kind == RateLimited
+	p.pageGot429 = f.Kind == failure.RateLimited
 	ends := p.pageFailures >= inARow
 	delay := backoff(p.pageFailures-1, maxPause)
-	switch f.Kind {
-	case RateLimited:
+	switch {
+	case p.pageGot429:
 		ends = now-p.failingSince > usedUp || p.pageFailures >= inARow && p.goodGETs >= proof
 		delay = 0
 		if ends {
 			delay = limitedRetry
 		}
-	case Rejected:
+	case f.ends() == failure.AtOnce:
 		ends = true
 		p.works()
-	case Transient, Foreign:
-		// Even a Foreign failure, because a page is not about one meeting. If only the list fails,
+	default:
+		// Even a foreign failure, because a page is not about one meeting. If only the list fails,
 		// the next good GET ends the row, and a Retry-After of the list must not stop GETs.
 		p.failed(now, 0)
 	}

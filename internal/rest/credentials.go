@@ -71,7 +71,7 @@ func (c *Client) apiKey(ctx context.Context) (string, error) {
 	case errors.Is(context.Cause(ctx), c.timedOut):
 		err = c.timedOut
 	}
-	return "", &KeyError{c.Mask.withoutSecrets(err)}
+	return "", &KeyError{notCanceled(ctx, c.Mask.withoutSecrets(err))}
 }
 
 // newKey asks for the key again if the service has rejected that of the last attempt, and reports

@@ -163,6 +163,25 @@ func TestCredentials_KeyHasTimeout(t *testing.T) {
 	})
 }
 
+// Only the end of the caller's own ctx is a cancellation. A function or a transport may return that
+// of a context which it shares with other calls.
+func TestCall_ReportsNoCancellationOfAnotherContext(t *testing.T) {
+	t.Parallel()
+	shared := func(context.Context) (string, error) { return "", context.Canceled }
+	for name, c := range map[string]*Client{
+		"key":       newClient(&service{answers: []answer{{status: 200}}}, func(cfg *Config) { cfg.Key = shared }),
+		"transport": newClient(&service{answers: []answer{{err: context.Canceled}}}, noRetries),
+	} {
+		_, err := c.Call(t.Context(), get)
+		require.ErrorContains(t, err, "context canceled", name)
+		require.NotErrorIs(t, err, context.Canceled, name)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := newClient(&service{answers: []answer{{err: context.Canceled}}}).Call(ctx, get)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
 // No error shows a key that was ever in use, nor does an error of the function itself.
 func TestCredentials_MaskEachKey(t *testing.T) {
 	t.Parallel()

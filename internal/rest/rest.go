@@ -195,6 +195,15 @@ func WithCause(ctx context.Context, err error) error {
 	return Join(Join(err, context.Cause(ctx)), ctx.Err())
 }
 
+// notCanceled returns err, or only its text if err says Canceled although ctx is not done: then it is
+// the cancellation of another context, as in a function whose result several calls share.
+func notCanceled(ctx context.Context, err error) error {
+	if ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		return errors.New(err.Error())
+	}
+	return err
+}
+
 // Join adds more to err in one line, unless err has it.
 func Join(err, more error) error {
 	if err == nil || more == nil || errors.Is(err, more) {

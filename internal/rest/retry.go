@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 )
 
 // MaxRetryAfter is the longest Retry-After that the Client obeys. If the service asks for more, the
@@ -33,7 +35,7 @@ func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error)
 		return false, nil
 	}
 	a := k.attempt
-	a.Err = c.Mask.Err(err)
+	a.Err = notCanceled(ctx, c.Mask.Err(err))
 	k.failure = a.Err
 	k.noteEffect(err)
 	// The next attempt waits for backoff, while the pause of the link limit goes on. So it waits for
@@ -111,12 +113,37 @@ func (k *call) neverSent(err error) bool { return k.unconnected || NeverSent(err
 // worthRetrying reports whether another attempt is safe and may succeed, after one that ended with
 // resp or err.
 func (k *call) worthRetrying(resp *http.Response, err error) bool {
-	if err != nil {
-		return !Misconfigured(err) && (k.Repeatable || k.neverSent(err))
+	kind := KindOf(k.attempt.Status, err)
+	if err != nil && k.unconnected && kind == failure.Lost {
+		kind = failure.NotConnected
 	}
-	rejected := resp.StatusCode == http.StatusTooManyRequests // at the edge, so nothing was done
-	failed := slices.Contains([]int{500, 502, 503, 504}, resp.StatusCode)
-	return (rejected || failed && k.Repeatable) && RetryAfter(resp) <= MaxRetryAfter
+	retried := failure.Means[kind].Retried
+	return (retried == failure.Always || retried == failure.IfSafe && k.Repeatable) && RetryAfter(resp) <= MaxRetryAfter
+}
+
+// KindOf returns the kind of a failure, from the status of the response, which is 0 if there was
+// none, and from the error of the transport. A code of the service, which this package does not
+// know, may say more.
+func KindOf(status int, err error) failure.Kind {
+	switch {
+	case Misconfigured(err):
+		return failure.Misconfigured
+	case status == http.StatusTooManyRequests:
+		return failure.RateLimited
+	case status == http.StatusUnauthorized:
+		return failure.KeyDoubted
+	case slices.Contains([]int{500, 502, 503, 504}, status):
+		return failure.ServerFailed
+	case status == http.StatusRequestTimeout, status >= 500:
+		return failure.ServerUnsure
+	case NeverSent(err):
+		return failure.NotConnected
+	case err != nil, status == 0:
+		return failure.Lost
+	case status/100 == 2:
+		return failure.Unreadable
+	}
+	return failure.ForeignStatus
 }
 
 // DefaultMaxRetries makes a call that is safe to repeat survive any outage of 15 seconds, since its
