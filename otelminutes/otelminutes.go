@@ -30,10 +30,13 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-const scope = "github.com/meeting-minutes/minutes-go/otelminutes"
+const (
+	scope   = "github.com/meeting-minutes/minutes-go/otelminutes"
+	version = "0.1.0" // of the scope; the same as that of package minutes
+)
 
 // Option changes a setting of [New].
-type Option func(*config)
+type Option struct{ apply func(*config) }
 
 type config struct {
 	tracers trace.TracerProvider
@@ -42,12 +45,12 @@ type config struct {
 
 // WithTracerProvider makes spans with p instead of the global TracerProvider, which nil selects.
 func WithTracerProvider(p trace.TracerProvider) Option {
-	return func(c *config) { c.tracers = cmp.Or(p, otel.GetTracerProvider()) }
+	return Option{func(c *config) { c.tracers = cmp.Or(p, otel.GetTracerProvider()) }}
 }
 
 // WithMeterProvider makes metrics with p instead of the global MeterProvider, which nil selects.
 func WithMeterProvider(p metric.MeterProvider) Option {
-	return func(c *config) { c.meters = cmp.Or(p, otel.GetMeterProvider()) }
+	return Option{func(c *config) { c.meters = cmp.Or(p, otel.GetMeterProvider()) }}
 }
 
 // New returns an option for [minutes.New] that makes spans and metrics of each attempt at a request. It
@@ -56,10 +59,14 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 func New(opts ...Option) minutes.Option {
 	c := config{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
 	for _, opt := range opts {
-		opt(&c)
+		if opt.apply != nil { // the zero Option changes nothing
+			opt.apply(&c)
+		}
 	}
-	tracer := c.tracers.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL))
-	metrics := newMetrics(c.meters.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL)))
+	tracer := c.tracers.Tracer(scope,
+		trace.WithInstrumentationVersion(version), trace.WithSchemaURL(semconv.SchemaURL))
+	metrics := newMetrics(c.meters.Meter(scope,
+		metric.WithInstrumentationVersion(version), metric.WithSchemaURL(semconv.SchemaURL)))
 	return minutes.WithObserver(func(ctx context.Context, a minutes.Attempt) {
 		ended := time.Now()
 		if !a.Shared {

@@ -214,6 +214,26 @@ func TestNew_SetsAttributesOfConventions(t *testing.T) {
 	}
 }
 
+// Spans and metrics name the version of the package, which the User-Agent has, too.
+func TestNew_NamesItsVersion(t *testing.T) {
+	t.Parallel()
+	e := newTelemetry()
+	userAgent := ""
+	service := respond(func(r *http.Request) (*http.Response, error) {
+		userAgent = r.UserAgent()
+		return &http.Response{StatusCode: 404, Body: http.NoBody}, nil
+	})
+	client, err := minutes.New("https://minutes.example", "key_0123456789",
+		minutes.WithHTTPClient(&http.Client{Transport: service}), e.option(), otelminutes.New(otelminutes.Option{}))
+	require.NoError(t, err)
+	_, err = client.Meetings.Get(t.Context(), "mtg_1")
+	require.Error(t, err)
+	require.Equal(t, userAgent, "minutes-go/"+e.spans.GetSpans()[0].InstrumentationScope.Version)
+	var all metricdata.ResourceMetrics
+	require.NoError(t, e.reader.Collect(t.Context(), &all))
+	require.Equal(t, userAgent, "minutes-go/"+all.ScopeMetrics[0].Scope.Version)
+}
+
 // respond is a transport.
 type respond func(*http.Request) (*http.Response, error)
 
