@@ -93,18 +93,20 @@ func newClient(set *settings, baseName, baseURL, keyName, apiKey string) (*Clien
 	}, nil
 }
 
+const urlForm = "it must begin with https://, or with http:// if the host is loopback"
+
 // parseBaseURL never quotes base, which is the key if the caller has swapped the arguments.
 func parseBaseURL(name, base string, insecureHTTP bool) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(base, "/")) // every path begins with a slash
 	if err != nil || !utf8.ValidString(base) {
-		return nil, &ParamError{Param: name, Reason: "is not a URL"}
+		return nil, &ParamError{Param: name, Reason: "is not a URL; " + urlForm}
 	}
 	port, err := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16)
 	u.Host = strings.ToLower(u.Host) // net/http bypasses proxies for localhost, but not for LOCALHOST
 	return u, cmp.Or(
 		checkThat(name, base != "", "must not be empty"),
 		checkThat(name, u.Scheme == "https" || u.Scheme == "http",
-			"must be an absolute URL that begins with https:// (is it the API key?)"),
+			urlForm+" (is it the API key?)"),
 		checkThat(name, u.Hostname() != "", "has no host"),
 		checkThat(name, u.User == nil && !strings.ContainsAny(base, "?#"),
 			"must not contain credentials, a query or a fragment"),

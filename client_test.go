@@ -117,6 +117,10 @@ func TestNew_RejectsAPIKey(t *testing.T) {
 	}
 	_, err := minutes.New("key_secret_of_someone", "https://minutes.example")
 	testkit.RequireParamError(t, err, "baseURL", "key_secret_of_someone")
+	for _, base := range []string{"127.0.0.1:18080", "localhost:18080", "minutes.example"} {
+		_, err = minutes.New(base, testkit.Key)
+		require.ErrorContains(t, err, "must begin with https://, or with http:// if the host is loopback")
+	}
 	require.ErrorContains(t, err, "API key")
 }
 

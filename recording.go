@@ -104,7 +104,7 @@ func FromFile(path string) Source {
 	return func(context.Context) (Recording, error) {
 		info, err := os.Stat(path) // first, since opening a named pipe would block
 		if err != nil {
-			return Recording{}, cmp.Or(checkNotURL(path), err)
+			return Recording{}, cmp.Or(checkNotURL(path), checkNotPattern(path, err), err)
 		}
 		if !info.Mode().IsRegular() {
 			return Recording{}, fileError(path, &ParamError{Param: "path", Reason: "it is not a regular file"})
@@ -161,6 +161,16 @@ func checkNotURL(path string) error {
 	return &ParamError{Param: "path", Reason: fmt.Sprintf(
 		"is a URL (of host %.100q), not the path of a file; to upload from a URL, see docs/uploads.md", host,
 	)}
+}
+
+// checkNotPattern returns an error that wraps err if path, which does not exist, is a pattern for several
+// files.
+func checkNotPattern(path string, err error) error {
+	if !strings.ContainsAny(path, "*?[") || !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	reason := "there is no such file, and FromFile takes one path and no pattern; see filepath.Glob"
+	return fileError(path, &ParamError{Param: "path", Reason: reason, Err: err})
 }
 
 // FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client

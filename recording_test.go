@@ -91,6 +91,24 @@ func TestFromFile_RejectsURLs(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist, "a path may look like that")
 }
 
+func TestFromFile_SaysThatAPatternIsNotAPath(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, isPattern := range map[string]bool{"*.m4a": true, "call[1].m4a": true, "what?.m4a": true, "call.m4a": false} {
+		_, err := minutes.FromFile(filepath.Join(dir, name))(t.Context())
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		if isPattern {
+			testkit.RequireParamError(t, err, "path", "")
+			require.ErrorContains(t, err, "no pattern")
+		}
+	}
+	existing := filepath.Join(dir, "[1].wav")
+	require.NoError(t, os.WriteFile(existing, []byte("RIFF\x24\x00\x00\x00WAVEfmt "), 0o600))
+	rec, err := minutes.FromFile(existing)(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, rec.Close())
+}
+
 // spooled sets the directory for temporary files of a test, and returns a function that lists them.
 func spooled(t *testing.T) func() []os.DirEntry {
 	t.Helper()

@@ -197,7 +197,7 @@ func (r *request) createMeeting() (any, *apiError) {
 	if m.TemplateID == "" {
 		m.TemplateID = o.defaultTemplate().ID
 	} else if templateOf(&o.Organisation, m.TemplateID) == nil {
-		return nil, errNoTemplate
+		return nil, errUnknown("template", m.TemplateID)
 	}
 	existing := o.byExternal[m.ExternalID]
 	switch {
@@ -268,12 +268,12 @@ func (o *organisation) checkShared(f *form, shared []string) *apiError {
 func (o *organisation) known(participants []string, project string) *apiError {
 	for _, id := range participants {
 		if memberOf(&o.Organisation, id) == nil {
-			return errNoMember
+			return errUnknown("member", id)
 		}
 	}
 	p := projectOf(&o.Organisation, project)
 	if project != "" && (p == nil || p.Archived) {
-		return errNoProject
+		return errUnknown("project", project)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -37,6 +38,22 @@ func TestMeetingJSON(t *testing.T) {
 				`"participant_ids":["emp_ada","emp_bob"],"project_id":"prj_apollo","external_id":" x `+
 				`","created_at":946684800,"updated_at":946684800}`, r.Body.String())
 	})
+}
+
+// An id that nobody knows is named, because a body may have many.
+func TestCreate_NamesUnknownIDs(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	for field, want := range map[string]string{
+		`"participant_ids":["emp_ada","emp_none"]`: `There is no member "emp_none".`,
+		`"project_id":"prj_none"`:                  `There is no project "prj_none".`,
+		`"template_id":"tpl_none"`:                 `There is no template "tpl_none".`,
+	} {
+		r := s.request("ada", "POST /v1/meetings", `{"title":"x","date":"2026-01-01",`+field+`}`).is(404, "NOT_FOUND")
+		var body struct{ Error struct{ Message string } }
+		require.NoError(t, json.Unmarshal(r.Body.Bytes(), &body))
+		require.Equal(t, want, body.Error.Message)
+	}
 }
 
 // TestCreate_RejectsInvalidMeetings is the body of a create: D4, D5, D19, D20, D25.

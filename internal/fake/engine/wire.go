@@ -199,9 +199,6 @@ var (
 
 	errNoRoute         = newError(minutes.ErrNotFound, "There is nothing at this path.")
 	errMeetingNotFound = newError(minutes.ErrNotFound, "There is no such meeting.")
-	errNoMember        = newError(minutes.ErrNotFound, "There is no such member.")
-	errNoProject       = newError(minutes.ErrNotFound, "There is no such project.")
-	errNoTemplate      = newError(minutes.ErrNotFound, "There is no such template.")
 
 	errMethod      = badRequest(http.StatusMethodNotAllowed, "This path does not support that method.")
 	errTooLarge    = badRequest(http.StatusRequestEntityTooLarge, "The body is longer than 1 MiB.")
@@ -233,3 +230,9 @@ var (
 	errParticipantsLocked = newError(minutes.ErrParticipantsLocked,
 		"The meeting has audio, so its participants are locked.")
 )
+
+// errUnknown is the error for an id in a body that nobody knows. It names the id, because a body may
+// have many.
+func errUnknown(kind, id string) *apiError {
+	return newError(minutes.ErrNotFound, fmt.Sprintf("There is no %s %q.", kind, id))
+}
