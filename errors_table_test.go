@@ -102,18 +102,24 @@ var failureTexts = [...]struct{ row, item string }{
 	failure.Lost: {
 		"a lost connection, or a timeout of the attempt", "an API request that got no response",
 	},
-	failure.ForeignPage:   {"a 2xx with another server's page, such as a login page", "an API request that got a 2xx page"},
+	failure.ForeignPage: {
+		"a 2xx with another server's page, such as a login page", "an API request that got a 2xx page",
+	},
 	failure.StorageFailed: {"a temporary failure of storage", "a temporary *StorageError"},
 	failure.NoAudio:       {"`ErrNoAudio`", "[ErrNoAudio]"},
 	failure.Deadline:      {"the deadline of `ctx`", "the context's deadline"},
 	failure.Changed:       {"a recording that changed during its upload", "a file that changed during its upload"},
 	failure.Oversized: {
-		"a 2xx that is longer than the [limit](#time-limits-and-defaults)", "a 2xx from the service that is too long or does not match",
+		"a 2xx that is longer than the [limit](#time-limits-and-defaults)", "a 2xx from the service that is too long",
 	},
-	failure.Unreadable:    {"a 2xx that does not match the API reference", "a 2xx from the service that is too long or does not match"},
+	failure.Unreadable: {
+		"a 2xx that does not match the API reference", "a 2xx from the service that is too long or does not match",
+	},
 	failure.ForeignStatus: {"a redirect, or a 4xx without a code, as from a gateway", "a redirect or a 4xx"},
 	failure.Rejected:      {"a 4xx with any other code, or any other response of storage", "a redirect or a 4xx"},
-	failure.Other:         {"anything else, such as an unusable recording or a meeting that failed", "a meeting that failed"},
+	failure.Other: {
+		"anything else, such as an unusable recording or a meeting that failed", "a meeting that failed",
+	},
 }
 
 func TestErrors_DocsHaveTheTable(t *testing.T) {
@@ -196,7 +202,7 @@ func TestFailureTable_HasFiveReaders(t *testing.T) { // not parallel: it changes
 			s.waits = ctx.Err() != nil
 			ctx, cancel = context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
-			require.Error(t, client.Meetings.fetch(ctx, &Result{MeetingID: "mtg_1"}, WaitOptions{}, new(slot)))
+			require.Error(t, client.Meetings.core.fetch(ctx, &Result{MeetingID: "mtg_1"}, WaitOptions{}, new(slot)))
 			s.fetches = ctx.Err() != nil
 			s.requests = requests
 		})

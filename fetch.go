@@ -14,8 +14,8 @@ import (
 // attempt, for which the fetch holds one of the Client's eight slots. unseen is held during the
 // requests and after success. Between two requests neither is held, so meetings whose minutes are
 // never ready do not stop the others.
-func (s *MeetingsService) fetch(ctx context.Context, r *Result, o WaitOptions, unseen *slot) error {
-	requesting := slot{tokens: s.core.fetchSlots}
+func (c *core) fetch(ctx context.Context, r *Result, o WaitOptions, unseen *slot) error {
+	requesting := slot{tokens: c.fetchSlots}
 	defer requesting.free()
 	var failures fetchFailures
 	var last error
@@ -27,7 +27,7 @@ func (s *MeetingsService) fetch(ctx context.Context, r *Result, o WaitOptions, u
 		if err != nil {
 			return &WaitError{MeetingID: r.MeetingID, Meeting: r.Meeting, Err: rest.Join(last, err)}
 		}
-		last = s.fetchMissing(ctx, r, o)
+		last = c.fetchMissing(ctx, r, o)
 		if last == nil {
 			return nil
 		}
@@ -45,16 +45,16 @@ func (s *MeetingsService) fetch(ctx context.Context, r *Result, o WaitOptions, u
 }
 
 // fetchMissing makes one attempt at each text that r lacks, until one fails.
-func (s *MeetingsService) fetchMissing(ctx context.Context, r *Result, o WaitOptions) (err error) {
+func (c *core) fetchMissing(ctx context.Context, r *Result, o WaitOptions) (err error) {
 	if r.Minutes == nil {
 		in := minutesRequest(r.MeetingID, o.Format)
 		in.Once = true
-		r.Minutes, _, err = call[Minutes](ctx, s.core, OpMeetingsMinutes, in)
+		r.Minutes, _, err = call[Minutes](ctx, c, OpMeetingsMinutes, in)
 	}
 	if err == nil && o.Transcript {
 		in := transcriptRequest(r.MeetingID)
 		in.Once = true
-		r.Transcript, _, err = call[Transcript](ctx, s.core, OpMeetingsTranscript, in)
+		r.Transcript, _, err = call[Transcript](ctx, c, OpMeetingsTranscript, in)
 	}
 	return err
 }

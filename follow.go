@@ -118,7 +118,7 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 			}
 		}
 		parallel(ctx, yield, discover, func(ctx context.Context, l *loop, m *Meeting) {
-			f := following{MeetingsService: s, loop: l, opts: wait, skip: o.Skip, discovery: d}
+			f := following{core: s.core, loop: l, opts: wait, skip: o.Skip, discovery: d}
 			f.untilHandled(ctx, m)
 		})
 	}
@@ -126,7 +126,7 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 
 // following is what Follow does for each meeting.
 type following struct {
-	*MeetingsService
+	core *core
 	loop *loop
 	opts WaitOptions
 	skip func(*Meeting) bool // may be nil
@@ -166,7 +166,7 @@ func (f *following) waitAndYield(ctx context.Context, m *Meeting) (again bool) {
 	unseen := slot{tokens: f.loop.unseen}
 	defer unseen.free()
 
-	seen, err := f.core.wait(ctx, m.ID, g)
+	seen, err := f.core.waitFor(ctx, m.ID, g)
 	r.Meeting = cmp.Or(seen, m)
 	f.abortIfKeyRejected(err)
 	if yieldsNothing(ctx, err) {
@@ -178,7 +178,7 @@ func (f *following) waitAndYield(ctx context.Context, m *Meeting) (again bool) {
 		return false
 	}
 	if err == nil && f.opts.fetches() {
-		err = f.fetch(ctx, r, f.opts, &unseen)
+		err = f.core.fetch(ctx, r, f.opts, &unseen)
 		f.abortIfKeyRejected(err)
 		if yieldsNothing(ctx, err) {
 			return false

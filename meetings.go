@@ -305,17 +305,18 @@ type MeetingUpdateParams struct {
 func (s *MeetingsService) Create(
 	ctx context.Context, params *MeetingCreateParams,
 ) (m *Meeting, created bool, err error) {
-	return s.create(ctx, params, 0)
+	return s.core.createMeeting(ctx, params, 0)
 }
 
-func (s *MeetingsService) create(
+// createMeeting is Create with Patience.
+func (c *core) createMeeting(
 	ctx context.Context, params *MeetingCreateParams, patience time.Duration,
 ) (m *Meeting, created bool, err error) {
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, false, err
 	}
 	in := rest.Request{Body: params, Repeatable: params.ExternalID != "", Patience: patience}
-	m, resp, err := s.core.callMeeting(ctx, OpMeetingsCreate, in)
+	m, resp, err := c.callMeeting(ctx, OpMeetingsCreate, in)
 	return m, err == nil && resp.Status == http.StatusCreated, err
 }
 
@@ -416,11 +417,12 @@ func (s *MeetingsService) SetParticipants(ctx context.Context, id string, member
 // Errors (assumed): [ErrInvalidRequest] (not a MIME type), [ErrBadRequest] (the meeting has audio),
 // [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string) (*UploadTarget, error) {
-	target, _, err := s.uploadURL(ctx, id, contentType, 0)
+	target, _, err := s.core.uploadURL(ctx, id, contentType, 0)
 	return target, err
 }
 
-func (s *MeetingsService) uploadURL(
+// uploadURL is UploadURL with Patience.
+func (c *core) uploadURL(
 	ctx context.Context, id, contentType string, patience time.Duration,
 ) (*UploadTarget, *rest.Response, error) {
 	if contentType == "" {
@@ -431,12 +433,12 @@ func (s *MeetingsService) uploadURL(
 	}
 	body.ContentType = contentType
 	in := rest.Request{ID: id, Body: &body, Patience: patience}
-	target, resp, err := call[UploadTarget](ctx, s.core, OpMeetingsUploadURL, in)
+	target, resp, err := call[UploadTarget](ctx, c, OpMeetingsUploadURL, in)
 	if err != nil {
 		return nil, nil, err
 	}
 	// Audio may arrive from now on, so the next poll need not wait for the interval.
-	s.core.poller.Ask(id, true)
+	c.poller.Ask(id, true)
 	target.Method = cmp.Or(target.Method, http.MethodPut) // the default of the API reference
 	return target, resp, nil
 }

@@ -101,7 +101,7 @@ func (s *MeetingsService) Process(
 		return nil, err
 	}
 	r := &Result{Params: params}
-	p := processing{MeetingsService: s, opts: o, source: source}
+	p := processing{core: s.core, opts: o, source: source}
 	return r, p.createUploadWait(ctx, r)
 }
 
@@ -131,13 +131,13 @@ func (s *MeetingsService) Resume(
 		return nil, err
 	}
 	r := &Result{MeetingID: id}
-	p := processing{MeetingsService: s, opts: o, source: source}
+	p := processing{core: s.core, opts: o, source: source}
 	r.Meeting, err = s.core.look(ctx, id, false)
 	switch {
 	case err != nil:
 		return r, err
 	case r.Meeting.Status != StatusCreated:
-		return r, p.wait(ctx, r)
+		return r, p.awaitMinutes(ctx, r)
 	case source == nil:
 		return r, &WaitError{MeetingID: id, Meeting: r.Meeting, Err: ErrNoAudio}
 	}
@@ -146,7 +146,7 @@ func (s *MeetingsService) Resume(
 
 // processing is one Process or Resume, or one job of ProcessAll.
 type processing struct {
-	*MeetingsService
+	core    *core
 	opts    ProcessOptions
 	source  Source
 	jobSlot slot // of ProcessAll, which starts the next job when it is freed; otherwise the zero slot
@@ -155,12 +155,12 @@ type processing struct {
 
 // createUploadWait does all steps, apart from those that another run has done already.
 func (p *processing) createUploadWait(ctx context.Context, r *Result) error {
-	err := p.withRecording(ctx, p.source, func(rec Recording) error { return p.createAndUpload(ctx, r, rec) })
+	err := p.core.withRecording(ctx, p.source, func(rec Recording) error { return p.createAndUpload(ctx, r, rec) })
 	if err != nil {
 		return err
 	}
 	p.jobSlot.free()
-	return p.wait(ctx, r)
+	return p.awaitMinutes(ctx, r)
 }
 
 // createAndUpload creates the meeting unless r has one, and uploads rec unless the meeting has
@@ -168,7 +168,7 @@ func (p *processing) createUploadWait(ctx context.Context, r *Result) error {
 func (p *processing) createAndUpload(ctx context.Context, r *Result, rec Recording) error {
 	shared := true // with other workers
 	if r.Meeting == nil {
-		m, created, err := p.create(ctx, r.Params, storage.Patience)
+		m, created, err := p.core.createMeeting(ctx, r.Params, storage.Patience)
 		if err != nil {
 			return err
 		}
@@ -180,13 +180,13 @@ func (p *processing) createAndUpload(ctx context.Context, r *Result, rec Recordi
 	if r.Meeting.Status != StatusCreated {
 		return nil
 	}
-	confirmed, err := p.upload(ctx, r.MeetingID, rec, p.opts.Progress, shared)
+	confirmed, err := p.core.upload(ctx, r.MeetingID, rec, p.opts.Progress, shared)
 	r.Uploaded = confirmed
 	return err
 }
 
-// wait waits after the upload, and fetches the minutes and the transcript.
-func (p *processing) wait(ctx context.Context, r *Result) error {
+// awaitMinutes waits after the upload, and fetches the minutes and the transcript.
+func (p *processing) awaitMinutes(ctx context.Context, r *Result) error {
 	if p.source != nil && !r.Uploaded {
 		p.core.warnOfAudio.Do(func() {
 			p.core.log.LogAttrs(ctx, slog.LevelWarn, "minutes: a meeting has audio that its call did not upload",
@@ -197,7 +197,7 @@ func (p *processing) wait(ctx context.Context, r *Result) error {
 	o := p.opts.waitOptions()
 	g := o.goal()
 	g.audioBy = time.Now().Add(audioTimeout)
-	return p.waitAndFetch(ctx, r, *o, g, &p.unseen)
+	return p.core.waitAndFetch(ctx, r, *o, g, &p.unseen)
 }
 
 // Job describes one recording for [MeetingsService.ProcessAll].
@@ -251,7 +251,7 @@ func (s *MeetingsService) ProcessAll(
 		inputs := startable(jobs, starting)
 		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, job Job) {
 			p := processing{
-				MeetingsService: s, opts: o, source: job.Source,
+				core: s.core, opts: o, source: job.Source,
 				jobSlot: slot{tokens: starting, acquired: true}, // the token that inputs acquired
 				unseen:  slot{tokens: l.unseen},
 			}

@@ -58,16 +58,15 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, 
 		return err
 	}
 	progress := cmp.Or(opts, new(UploadOptions)).Progress
-	return s.withRecording(ctx, source, func(rec Recording) error {
-		_, err := s.upload(ctx, id, rec, progress, false)
+	return s.core.withRecording(ctx, source, func(rec Recording) error {
+		_, err := s.core.upload(ctx, id, rec, progress, false)
 		return err
 	})
 }
 
 // withRecording waits for an upload slot, opens the recording of source, and calls use with it. By
 // the time it closes the recording, the upload is over, so an error from Close is only logged.
-func (s *MeetingsService) withRecording(ctx context.Context, source Source, use func(Recording) error) error {
-	c := s.core
+func (c *core) withRecording(ctx context.Context, source Source, use func(Recording) error) error {
 	uploading := slot{tokens: c.uploadSlots}
 	if err := uploading.acquire(ctx); err != nil {
 		return &StorageError{Err: fmt.Errorf("waiting for an upload slot: %w", err)}
@@ -89,7 +88,7 @@ func (s *MeetingsService) withRecording(ctx context.Context, source Source, use 
 
 // upload is one upload under way.
 type upload struct {
-	*MeetingsService
+	core *core
 	// id is that of the meeting.
 	id string
 	// put is what to send. Its URL is nil before the first upload URL.
@@ -105,11 +104,10 @@ type upload struct {
 // upload uploads rec; the caller has an upload slot. shared means that other workers may upload to
 // the meeting, and that their audio counts, too. Without an error, the meeting has audio; confirmed
 // means that storage said that it has the whole of rec.
-func (s *MeetingsService) upload(
+func (c *core) upload(
 	ctx context.Context, id string, rec Recording, progress func(sent, total int64), shared bool,
 ) (confirmed bool, err error) {
-	c := s.core
-	u := &upload{MeetingsService: s, id: id, state: storage.State{MaxRetries: c.maxRetries, Shared: shared}}
+	u := &upload{core: c, id: id, state: storage.State{MaxRetries: c.maxRetries, Shared: shared}}
 	u.state.Deadline, _ = ctx.Deadline()
 	u.put = storage.Put{
 		Audio: rec.Audio, Size: rec.Size, ContentType: rec.ContentType, UserAgent: c.userAgent, Progress: progress,
@@ -175,7 +173,7 @@ func (u *upload) prepare(ctx context.Context, renew bool) (arrived bool, err err
 // newURL gets an upload URL.
 func (u *upload) newURL(ctx context.Context) error {
 	sentAt := time.Now()
-	t, resp, err := u.uploadURL(ctx, u.id, u.put.ContentType, storage.Patience)
+	t, resp, err := u.core.uploadURL(ctx, u.id, u.put.ContentType, storage.Patience)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.core.wait(ctx, id, o.goal())
+	m, err := s.core.waitFor(ctx, id, o.goal())
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *W
 		return nil, err
 	}
 	r := &Result{MeetingID: id}
-	return r, s.waitAndFetch(ctx, r, o, o.goal(), new(slot)) // without a bound
+	return r, s.core.waitAndFetch(ctx, r, o, o.goal(), new(slot)) // without a bound
 }
 
 // checked checks the options and returns a copy with defaults.
@@ -180,35 +180,35 @@ func (s *MeetingsService) WaitAll(
 		parallel(ctx, yield, inputs, func(ctx context.Context, l *loop, id string) {
 			unseen := slot{tokens: l.unseen}
 			defer unseen.free()
-			l.yield(s.waitForOne(ctx, l, id, o, &unseen))
+			l.yield(s.core.waitForOne(ctx, l, id, o, &unseen))
 		})
 	}
 }
 
 // waitForOne waits for one meeting of a loop.
-func (s *MeetingsService) waitForOne(ctx context.Context, l *loop, id string, o WaitOptions, unseen *slot) *Result {
+func (c *core) waitForOne(ctx context.Context, l *loop, id string, o WaitOptions, unseen *slot) *Result {
 	r := &Result{MeetingID: id}
-	err := s.core.checkID("ids", id)
+	err := c.checkID("ids", id)
 	if err != nil {
-		r.MeetingID = s.core.mask.Text(id)
+		r.MeetingID = c.mask.Text(id)
 		r.Err = &WaitError{MeetingID: r.MeetingID, Err: err}
 		return r
 	}
 	g := o.goal()
 	g.onStatus = l.onStatus(o.OnStatus)
-	r.Err = s.waitAndFetch(ctx, r, o, g, unseen)
+	r.Err = c.waitAndFetch(ctx, r, o, g, unseen)
 	return r
 }
 
 // waitAndFetch waits for r.MeetingID, and then fetches what the options ask for. After a successful
 // fetch, unseen is held.
-func (s *MeetingsService) waitAndFetch(ctx context.Context, r *Result, o WaitOptions, g goal, unseen *slot) error {
-	m, err := s.core.wait(ctx, r.MeetingID, g)
+func (c *core) waitAndFetch(ctx context.Context, r *Result, o WaitOptions, g goal, unseen *slot) error {
+	m, err := c.waitFor(ctx, r.MeetingID, g)
 	r.Meeting = cmp.Or(m, r.Meeting)
 	if err != nil || !o.fetches() {
 		return err
 	}
-	return s.fetch(ctx, r, o, unseen)
+	return c.fetch(ctx, r, o, unseen)
 }
 
 // goal is what a wait waits for.
@@ -254,9 +254,9 @@ func (g *goal) judge(s poll.Snapshot[*Meeting], now time.Time) (verdict, error) 
 	return done, &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
 }
 
-// wait waits for a goal, and calls its onStatus. It returns the meeting as last seen, even with an
+// waitFor waits for a goal, and calls its onStatus. It returns the meeting as last seen, even with an
 // error.
-func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
+func (c *core) waitFor(ctx context.Context, id string, g goal) (*Meeting, error) {
 	var last Status
 	return c.await(ctx, id, g.rarely, func(s poll.Snapshot[*Meeting]) (verdict, error) {
 		status := s.Meeting.Status
