@@ -253,11 +253,18 @@ func TestNew_ClassifiesErrors(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
 			e := newTelemetry()
-			hc := &http.Client{Transport: respond(func(*http.Request) (*http.Response, error) { return nil, failure })}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			hc := &http.Client{Transport: respond(func(*http.Request) (*http.Response, error) {
+				if errors.Is(failure, context.Canceled) {
+					cancel()
+				}
+				return nil, failure
+			})}
 			client, err := minutes.New("https://minutes.example", "key_0123456789",
 				minutes.WithHTTPClient(hc), minutes.WithMaxRetries(0), e.option())
 			require.NoError(t, err)
-			_, err = client.Usage.Get(t.Context())
+			_, err = client.Usage.Get(ctx)
 			require.Error(t, err)
 			spans := e.spans.GetSpans()
 			require.Len(t, spans, 1)
