@@ -183,8 +183,8 @@ func TestSnippets(t *testing.T) {
 			}
 			cancel()
 		}
-		// The first snippet with a call is the switch over errors, then come ProcessAll and Follow.
-		if want := []string{"alert", "store <a", "store <a"}; !slices.Equal(calls, want) {
+		// The first snippets with a call are ProcessAll and Follow, then comes the switch over errors.
+		if want := []string{"store <a", "store <a", "alert"}; !slices.Equal(calls, want) {
 			t.Error("got", calls, "want", want)
 		}
 	})
