@@ -455,6 +455,7 @@ var codeKinds = map[ErrorCode]failure.Kind{
 	ErrMinutesNotReady:         failure.NotReady,
 	ErrTranscriptNotReady:      failure.NotReady,
 	ErrInternal:                failure.ServerFailed,
+	ErrNotFound:                failure.Gone,
 }
 
 // kind returns the kind of a failed API call.
@@ -490,6 +491,13 @@ func (e *StorageError) kind() failure.Kind {
 		return failure.StorageFailed
 	}
 	return failure.Rejected
+}
+
+// unknownYet reports whether err is a 404 although another response has just shown the meeting. Then
+// the machine of the service that answered does not know the meeting yet, and the request is worth
+// repeating.
+func (c *core) unknownYet(id string, err error) bool {
+	return kindOf(err) == failure.Gone && c.poller.ShownLately(id)
 }
 
 // failureOf returns a failed request of the poller.

@@ -32,7 +32,7 @@ func (c *core) fetch(ctx context.Context, r *Result, o WaitOptions, unseen *slot
 			return nil
 		}
 		unseen.free()
-		wait, again := failures.next(last, time.Now())
+		wait, again := failures.next(last, c.unknownYet(r.MeetingID, last), time.Now())
 		if again && failures.inARow > 0 {
 			// An outage gets few requests, however many meetings are ready.
 			_ = rest.Sleep(ctx, time.Second)
@@ -66,15 +66,15 @@ type fetchFailures struct {
 }
 
 // next returns how long to wait before the next request. Like a wait, a fetch ends after ten
-// minutes of nothing but foreign failures.
-func (f *fetchFailures) next(err error, now time.Time) (wait time.Duration, again bool) {
+// minutes of nothing but foreign failures. unknownYet is what core.unknownYet says of err.
+func (f *fetchFailures) next(err error, unknownYet bool, now time.Time) (wait time.Duration, again bool) {
 	kind := kindOf(err)
 	ends := failure.Means[kind].EndsWait
 	switch {
 	case kind == failure.NotReady && ends == failure.Never:
 		*f = fetchFailures{}
 		return poll.Interval, true
-	case ends == failure.Never:
+	case ends == failure.Never, unknownYet:
 		f.foreignSince = time.Time{}
 	case ends != failure.Later:
 		return 0, false

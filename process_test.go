@@ -165,6 +165,54 @@ func closingAudio(n int, closed func()) minutes.Source {
 	}
 }
 
+// Right after a meeting's creation, and after each later response about it, some machines of the
+// service may not know it yet.
+func TestProcess_GoesOnIfTheMeetingIsUnknownYet(t *testing.T) {
+	t.Parallel()
+	for _, op := range []minutes.Operation{
+		minutes.OpMeetingsUploadURL, minutes.OpMeetingsGet, minutes.OpMeetingsMinutes, minutes.OpMeetingsTranscript,
+	} {
+		t.Run(string(op), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				lags := minutestest.Match{Operation: op, Times: 2}
+				if op == minutes.OpMeetingsGet { // the next one comes half a minute later, and decides
+					lags.Times = 1
+				}
+				srv.Inject(lags, minutestest.Refuse(minutes.ErrNotFound))
+				opts := &minutes.ProcessOptions{Transcript: true}
+				began := time.Now()
+				r, err := testkit.Client(srv).Meetings.Process(t.Context(), weekly("x"), testkit.Audio(100), opts)
+				require.NoError(t, err)
+				require.NotNil(t, r.Transcript)
+				require.LessOrEqual(t, time.Since(began), 40*time.Second)
+			})
+		})
+	}
+}
+
+// But a meeting that stays unknown is gone, within half a minute of the response that has shown it.
+func TestProcess_EndsIfTheMeetingStaysUnknown(t *testing.T) {
+	t.Parallel()
+	for _, op := range []minutes.Operation{
+		minutes.OpMeetingsUploadURL, minutes.OpMeetingsGet, minutes.OpMeetingsMinutes,
+	} {
+		t.Run(string(op), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				match := minutestest.Match{Operation: op, Times: minutestest.Always}
+				srv.Inject(match, minutestest.Refuse(minutes.ErrNotFound))
+				began := time.Now()
+				_, err := testkit.Client(srv).Meetings.Process(t.Context(), weekly("x"), testkit.Audio(100), nil)
+				require.ErrorIs(t, err, minutes.ErrNotFound)
+				require.Less(t, time.Since(began), time.Minute)
+			})
+		})
+	}
+}
+
 // A service without transcripts is an error, and what there is comes with it.
 func TestProcess_ReportsMissingTranscript(t *testing.T) {
 	t.Parallel()

@@ -170,10 +170,15 @@ func (u *upload) prepare(ctx context.Context, renew bool) (arrived bool, err err
 	return false, cmp.Or(askErr, err)
 }
 
-// newURL gets an upload URL.
+// newURL gets an upload URL. It asks again while the service does not know a meeting that it has
+// just created.
 func (u *upload) newURL(ctx context.Context) error {
 	sentAt := time.Now()
 	t, resp, err := u.core.uploadURL(ctx, u.id, u.put.ContentType, storage.Patience)
+	for retries := 0; u.core.unknownYet(u.id, err) && rest.Sleep(ctx, rest.Delay(retries, 0)) == nil; retries++ {
+		sentAt = time.Now()
+		t, resp, err = u.core.uploadURL(ctx, u.id, u.put.ContentType, storage.Patience)
+	}
 	if err != nil {
 		return err
 	}

@@ -114,20 +114,22 @@ func TestFetchFailures_DecideByKind(t *testing.T) {
 		for _, failed := range test.failures {
 			require.True(t, again, name)
 			now = now.Add(failed.after)
-			_, again = f.next(failed.err, now)
+			_, again = f.next(failed.err, false, now)
 		}
 		require.Equal(t, test.again, again, name)
 	}
 	var f fetchFailures
 	for range 10 {
-		wait, _ := f.next(later, time.Now())
+		wait, _ := f.next(later, false, time.Now())
 		require.Equal(t, poll.Interval, wait)
 	}
-	wait, _ := f.next(&Error{StatusCode: 500}, time.Now())
+	wait, _ := f.next(&Error{StatusCode: 500}, false, time.Now())
 	require.LessOrEqual(t, wait, time.Second, "soon after the first failure")
-	wait, _ = f.next(broken, time.Now())
+	wait, _ = f.next(broken, false, time.Now())
 	require.GreaterOrEqual(t, wait, 2*time.Minute, "Retry-After")
 	require.LessOrEqual(t, wait, 3*time.Minute)
-	wait, _ = f.next(&Error{StatusCode: 503, RetryAfter: time.Hour}, time.Now())
+	wait, _ = f.next(&Error{StatusCode: 503, RetryAfter: time.Hour}, false, time.Now())
 	require.LessOrEqual(t, wait, 6*time.Minute, "at most five minutes of it")
+	_, again := new(fetchFailures).next(&Error{StatusCode: 404, Code: ErrNotFound}, true, time.Now())
+	require.True(t, again, "of a meeting that was just shown")
 }

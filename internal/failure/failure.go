@@ -52,6 +52,9 @@ const (
 	Unreadable
 	// ForeignStatus is a 3xx or 4xx without a code of the service.
 	ForeignStatus
+	// Gone is the service's answer that there is no such meeting. It ends nothing just after a response
+	// about the same meeting, because reads may lag behind writes.
+	Gone
 	// Rejected is the service's answer to this request or about this meeting, or storage's to an
 	// upload.
 	Rejected
@@ -109,6 +112,7 @@ var Means = [...]Meaning{
 	Oversized:     {EndsWait: AtOnce},
 	Unreadable:    {EndsWait: Later},
 	ForeignStatus: {EndsWait: Later},
+	Gone:          {EndsWait: AtOnce},
 	Rejected:      {EndsWait: AtOnce},
 	Other:         {EndsWait: AtOnce},
 }

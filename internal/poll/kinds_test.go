@@ -7,6 +7,7 @@ const (
 	Transient   = failure.Lost
 	RateLimited = failure.RateLimited
 	Foreign     = failure.ForeignStatus
+	Gone        = failure.Gone
 	Rejected    = failure.Rejected
 	KeyRejected = failure.KeyRejected
 )

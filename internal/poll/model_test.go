@@ -23,13 +23,16 @@ type model struct {
 	now     time.Duration
 	watches []*watch
 	polled  map[*watch]time.Duration // when it was last answered alone; no entry if it may be polled at once
+	shown   map[*watch]time.Duration // when a response about it alone last showed it
 	getting []*watch                 // under way, without those that stop forgot
 	sentAt  time.Duration            // of the page under way
 	shows   int                      // how many of the meetings pages show
 }
 
 func newModel(t require.TestingT, random func(int) int) *model {
-	m := &model{t: t, random: random, now: time.Second, polled: make(map[*watch]time.Duration), shows: 80}
+	m := &model{t: t, random: random, now: time.Second, shows: 80}
+	m.polled = make(map[*watch]time.Duration)
+	m.shown = make(map[*watch]time.Duration)
 	m.plan.stop()
 	for i := range 80 {
 		m.watches = append(m.watches, &watch{id: fmt.Sprint(i)})
@@ -54,8 +57,7 @@ func (m *model) step() {
 			m.leave(m.watches[i])
 		}
 	case 3:
-		m.answered(w)
-		m.plan.got(w, m.now, int64(m.now), time.Duration(m.random(2)*m.random(400))*time.Second)
+		m.got(w, time.Duration(m.random(2)*m.random(400))*time.Second)
 	case 4, 13:
 		m.ask(w)
 	case 5, 6:
@@ -120,6 +122,13 @@ func (m *model) decide() {
 
 func (m *model) answered(w *watch) { m.polled[w] = m.now }
 
+// got lets a good response about a meeting alone come, which asks not to poll it for maxAge.
+func (m *model) got(w *watch, maxAge time.Duration) {
+	m.answered(w)
+	m.shown[w] = m.now
+	m.plan.got(w, m.now, int64(m.now), maxAge)
+}
+
 // endGet ends a GET: well, if failure returns nil.
 func (m *model) endGet(failure func() *Failure) {
 	if len(m.getting) == 0 {
@@ -131,15 +140,18 @@ func (m *model) endGet(failure func() *Failure) {
 	m.plan.getEnded(w)
 	switch f := failure(); {
 	case f == nil:
-		m.answered(w)
-		m.plan.got(w, m.now, int64(m.now), 0)
+		m.got(w, 0)
 	default:
 		if f.Kind != RateLimited {
 			m.answered(w)
 		}
-		if m.plan.getFailed(w, m.now, f) {
+		ends := m.plan.getFailed(w, m.now, f)
+		if ends {
 			m.leave(w)
 		}
+		at, shown := m.shown[w]
+		isGone := !shown || m.now-at >= Interval
+		m.demand(f.Kind != Gone || ends == isGone, w, "is given up too early or too late after a 404")
 		m.demand(f.Kind != RateLimited || w.dueAt == before, w, "has lost its place after a 429")
 	}
 }
@@ -173,7 +185,7 @@ func (m *model) failure() *Failure {
 	if m.random(4) > 0 {
 		return nil
 	}
-	kinds := []failure.Kind{RateLimited, Transient, Foreign, Rejected}
+	kinds := []failure.Kind{RateLimited, Transient, Foreign, Gone, Rejected}
 	f := &Failure{Kind: kinds[m.random(len(kinds))]}
 	if m.random(4) == 0 {
 		f.RetryAfter = time.Duration(m.random(600)) * time.Second

@@ -213,6 +213,7 @@ func (p *plan) works() {
 func (p *plan) got(w *watch, now time.Duration, number int64, maxAge time.Duration) {
 	p.works()
 	p.goodGETs++
+	w.gotAt = now
 	w.notBefore = max(w.notBefore, now+min(max(Interval, maxAge), MaxAsked))
 	if number >= w.asked {
 		w.asked = 0
@@ -233,8 +234,8 @@ func (p *plan) getEnded(w *watch) {
 }
 
 // getFailed passes on the failure of a GET, after getEnded, unless the key was rejected: that ends
-// all waits. It ends the wait if the service rejects the request, or if foreign failures have
-// lasted too long.
+// all waits. It ends the wait if the service rejects the request, if the meeting is gone, or if
+// foreign failures have lasted too long.
 func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 	if f.ends() != failure.Later {
 		w.foreignSince = 0
@@ -243,7 +244,11 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 	case f.ends() == failure.AtOnce: // the service works, and its answer counts as a poll
 		p.works()
 		w.notBefore = max(w.notBefore, now+Interval)
-		return true
+		ends = f.Kind != failure.Gone || !w.shownLately(now)
+		if !ends { // the next GET decides
+			p.schedule(w, w.notBefore)
+		}
+		return ends
 	case f.Kind == failure.RateLimited: // it stays due with its old time: internal/rest delays all requests after a 429
 		if p.pageGot429 { // and now a GET as well, so it is not the list alone that is limited
 			p.pageFailures = 0

@@ -115,6 +115,15 @@ func (p *Poller[M]) Record(s Snapshot[M], sent Sent) {
 	p.got(p.meeting(s.ID), s)
 }
 
+// ShownLately reports whether a response about a meeting alone has shown it less than an interval
+// ago. Then a 404 does not mean that it is gone, because reads may lag behind writes.
+func (p *Poller[M]) ShownLately(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.meetings[id]
+	return m != nil && m.shownLately(p.now())
+}
+
 // Ask makes a GET of a meeting necessary that no page replaces, and that is sent after this call.
 // With atOnce, the GET does not wait for the interval, unless a response has already shown audio:
 // the user uploads, and wants to see it. Ask works for an unknown meeting as well, so that the

@@ -134,6 +134,7 @@ func TestPoller_EndsWaitsByTheKindOfAFailure(t *testing.T) {
 		{"a 429 never ends a wait", RateLimited, [2]time.Duration{}},
 		{"a foreign failure ends it after ten minutes", Foreign, [2]time.Duration{10 * time.Minute, 13 * time.Minute}},
 		{"a rejected request ends it at once", Rejected, [2]time.Duration{0, time.Second}},
+		{"so does a meeting that no response has shown", Gone, [2]time.Duration{0, time.Second}},
 		{"a rejected key ends it at once", KeyRejected, [2]time.Duration{0, time.Second}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -209,6 +210,17 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 			want:    []int{0, 30, 60, 90},
 		},
 		{name: "at once after an upload", act: func(p *Poller[int]) { p.Ask("m", true) }, want: []int{0, 10, 40, 70}},
+		{
+			name: "until the second 404, if the first comes soon after a response",
+			service: &scripted{fails: func(at time.Duration) *Failure {
+				if at < 5*time.Second {
+					return nil
+				}
+				return &Failure{Err: errors.New("404"), Kind: Gone}
+			}},
+			act:  func(p *Poller[int]) { p.Ask("m", true) },
+			want: []int{0, 10, 40},
+		},
 		{
 			name: "not early to confirm a page",
 			act:  func(p *Poller[int]) { p.Ask("m", false) },

@@ -17,6 +17,8 @@ type watch struct {
 	notBefore time.Duration
 	// seen is when a response last showed the meeting.
 	seen time.Duration
+	// gotAt is when a response about the meeting alone last did. It is 0 if none has.
+	gotAt time.Duration
 	// mayWait is how long the next GET may be put off because the meeting changes rarely. Otherwise
 	// it is 0.
 	mayWait time.Duration
@@ -97,6 +99,10 @@ func (p *plan) unschedule(w *watch) {
 		heap.Remove(&p.queue, int(w.place-1))
 	}
 }
+
+// shownLately reports whether a response about a meeting alone has shown it so lately that a 404
+// does not mean that the meeting is gone.
+func (w *watch) shownLately(now time.Duration) bool { return w.gotAt > 0 && now-w.gotAt < Interval }
 
 // wasSeen notes that a good response has shown a meeting.
 func (w *watch) wasSeen(now time.Duration) {
