@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,7 +95,7 @@ func program(t *testing.T, name string) string {
 			return found
 		}
 	}
-	t.Skipf("%s is not installed: apt-get install %s", name, name)
+	t.Skipf("%s is not installed", name)
 	return ""
 }
 
@@ -104,7 +105,14 @@ func start(t *testing.T, addr, config, name string, args ...string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name+".conf")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
-	cmd := exec.Command(program(t, name), append(args, file)...)
+	startWith(t, addr, name, append(args, file)...)
+}
+
+// startWith runs a program until the test ends, and waits until it listens on addr.
+func startWith(t *testing.T, addr, name string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(program(t, name), args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Apache httpd and Varnish have child processes
 	var output bytes.Buffer
 	cmd.Stdout = &output
 	cmd.Stderr = &output
@@ -115,20 +123,26 @@ func start(t *testing.T, addr, config, name string, args ...string) {
 		close(ended)
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // Squid leaves shared memory behind if it is killed
+		select {
+		case <-ended:
+		case <-time.After(2 * time.Second):
+		}
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		<-ended
 		if t.Failed() && output.Len() > 0 {
 			t.Logf("%s: %s", name, output.String()[max(0, output.Len()-2000):])
 		}
 	})
-	for range 500 {
-		if conn, err := net.Dial("tcp", addr); err == nil {
+	for range 1500 { // mitmproxy takes long to start on a busy machine
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
 			conn.Close()
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	require.Fail(t, name+" does not listen", "on %s, with\n%s", addr, config)
+	require.Fail(t, name+" does not listen", "on %s, started with %q", addr, args)
 }
 
 // origin is the service on a real address, behind the servers that the tests start.
