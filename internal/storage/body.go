@@ -18,6 +18,8 @@ type body struct {
 	ctx context.Context
 	// abort ends ctx.
 	abort context.CancelCauseFunc
+	// connection is that of the attempt.
+	connection connection
 	// watchdog calls stalled.
 	watchdog *time.Timer
 	// sent is how many bytes have been read.
@@ -55,7 +57,7 @@ func (b *body) Read(p []byte) (int, error) {
 	sent := b.sent.Load()
 	switch {
 	case b.ctx.Err() != nil:
-		return 0, context.Cause(b.ctx)
+		return b.brokenOff()
 	case sent == b.Size:
 		return 0, io.EOF
 	}
@@ -66,7 +68,7 @@ func (b *body) Read(p []byte) (int, error) {
 		b.abort(fmt.Errorf("%w: %w", ErrUnreadable, err))
 	}
 	if b.ctx.Err() != nil {
-		return 0, context.Cause(b.ctx)
+		return b.brokenOff()
 	}
 	sent = b.sent.Add(int64(len(p)))
 	if b.Progress != nil {
@@ -80,6 +82,13 @@ func (b *body) Read(p []byte) (int, error) {
 		b.watchdog.Reset(b.Stall)
 	}
 	return len(p), nil
+}
+
+// brokenOff is what Read returns once ctx is done. The transport would close the connection in an
+// orderly way, so it is reset before.
+func (b *body) brokenOff() (int, error) {
+	b.connection.reset()
+	return 0, context.Cause(b.ctx)
 }
 
 // fill reads all of p at an offset. It checks a file before the first byte, so that no attempt is made in

@@ -1,7 +1,7 @@
 // Package storage makes a PUT of a recording to storage, and decides what follows it. It knows HTTP and
 // the errors of S3, but not the service: the caller gets the upload URL and polls the meeting.
 //
-//	Put.Send  makes one attempt and returns its Outcome (put.go, body.go)
+//	Put.Send  makes one attempt and returns its Outcome (put.go, body.go, connection.go)
 //	Run       calls a function that may block for longer than its context (run.go)
 //	Decide    decides what follows, without a clock or any I/O (decide.go)
 package storage
@@ -121,7 +121,15 @@ func (p *Put) exchange(b *body) (Outcome, error) {
 	if !p.WithoutExpect { // storage can reject the request before it gets the recording
 		req.Header.Set("Expect", "100-continue")
 	}
-	resp, err := p.Transport.RoundTrip(req.WithContext(b.ctx))
+	// The transport hears of the end of ctx only after the reset.
+	ctx, end := context.WithCancelCause(context.WithoutCancel(b.ctx))
+	defer end(nil)
+	stop := context.AfterFunc(b.ctx, func() {
+		b.connection.reset()
+		end(context.Cause(b.ctx))
+	})
+	defer stop()
+	resp, err := p.Transport.RoundTrip(req.WithContext(b.connection.watch(ctx)))
 	switch {
 	case err != nil:
 		return Outcome{}, p.Mask.Err(err)
