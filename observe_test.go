@@ -165,7 +165,7 @@ func TestAttempt_ReportsStallAndRejection(t *testing.T) {
 		srv.Inject(
 			minutestest.Match{Operation: minutes.OpUpload},
 			minutestest.Delay(time.Hour),
-			minutestest.RefuseUpload(403, "AccessDenied"),
+			minutestest.RefuseUpload(400, "InvalidDigest"),
 		)
 		heard := new(events)
 		c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithMaxRetries(1))
@@ -186,8 +186,8 @@ func TestAttempt_ReportsStallAndRejection(t *testing.T) {
 		require.GreaterOrEqual(t, attempts[0].Duration, time.Minute)
 		require.False(t, attempts[1].Stalled)
 		require.False(t, attempts[1].WillRetry)
-		require.Equal(t, minutes.ErrorCode("AccessDenied"), attempts[1].Code)
-		require.Equal(t, 403, attempts[1].StatusCode)
+		require.Equal(t, minutes.ErrorCode("InvalidDigest"), attempts[1].Code)
+		require.Equal(t, 400, attempts[1].StatusCode)
 		require.Equal(t, 2, attempts[1].Number)
 	})
 }

@@ -110,7 +110,9 @@ func (s *MeetingsService) Process(
 // minutes:read, and for an upload meetings:write (assumed). You can run it again at any time, and
 // in two workers at once. See [docs/restarts.md] for crashes and several workers.
 //
-//   - If the meeting has audio, Resume does not open the recording, so source may be nil.
+//   - If the meeting has audio, Resume does not open the recording, so source may be nil. Without a
+//     source, a meeting without audio is polled once more before Resume returns ErrNoAudio, which takes
+//     up to thirty seconds.
 //   - If another worker uploads audio first, Resume continues with that.
 //   - Resume never creates a meeting, so if someone deleted the meeting, the error matches
 //     [ErrNotFound].
@@ -132,7 +134,7 @@ func (s *MeetingsService) Resume(
 	}
 	r := &Result{MeetingID: id}
 	p := processing{core: s.core, opts: o, source: source}
-	r.Meeting, err = s.core.look(ctx, id, false)
+	r.Meeting, err = s.core.look(ctx, id, source == nil, time.Time{})
 	switch {
 	case err != nil:
 		return r, err
@@ -155,12 +157,30 @@ type processing struct {
 
 // createUploadWait does all steps, apart from those that another run has done already.
 func (p *processing) createUploadWait(ctx context.Context, r *Result) error {
-	err := p.core.withRecording(ctx, p.source, func(rec Recording) error { return p.createAndUpload(ctx, r, rec) })
+	opened := false
+	err := p.core.withRecording(ctx, p.source, func(rec Recording) error {
+		opened = true
+		return p.createAndUpload(ctx, r, rec)
+	})
+	if err != nil && !opened && r.Meeting != nil {
+		err = p.withoutRecording(ctx, r, err)
+	}
 	if err != nil {
 		return err
 	}
 	p.jobSlot.free()
 	return p.awaitMinutes(ctx, r)
+}
+
+// withoutRecording returns err, unless another worker has uploaded audio since the response that Resume
+// began with, and perhaps deleted the recording, which is why it cannot be opened.
+func (p *processing) withoutRecording(ctx context.Context, r *Result, err error) error {
+	m, lookErr := p.core.look(ctx, r.MeetingID, true, time.Time{})
+	if lookErr != nil || m.Status == StatusCreated {
+		return err
+	}
+	r.Meeting = m
+	return nil
 }
 
 // createAndUpload creates the meeting unless r has one, and uploads rec unless the meeting has

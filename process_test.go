@@ -422,7 +422,7 @@ func TestResume_ContinuesFromAnyStatus(t *testing.T) {
 			r, err := c.Meetings.Resume(t.Context(), m.ID, nil, nil)
 			require.ErrorIs(t, err, minutes.ErrNoAudio)
 			require.Equal(t, m.ID, r.Meeting.ID)
-			require.Empty(t, srv.Requests("meetings.get"), "Create's response counts as a poll")
+			require.Len(t, srv.Requests("meetings.get"), 1, "Create's response is too old to prove that")
 			closed := 0
 			audio := closingAudio(5000, func() { closed++ })
 			opts := &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded}
@@ -430,13 +430,40 @@ func TestResume_ContinuesFromAnyStatus(t *testing.T) {
 			require.NoError(t, err)
 			assert.Nil(t, r.Minutes)
 			assert.Equal(t, 1, closed)
-			require.Len(t, srv.Requests("meetings.get"), 1, "at once after the upload")
+			require.Len(t, srv.Requests("meetings.get"), 2, "at once after the upload")
 			r, err = c.Meetings.Resume(t.Context(), m.ID, nil, nil)
 			require.NoError(t, err)
 			assert.NotNil(t, r.Minutes)
 			oneMeeting(t, srv, 1)
 		})
 	})
+}
+
+// If another worker uploads the audio after the last response, Resume finds it, with or without a
+// recording, which that worker may have deleted.
+func TestResume_FindsTheAudioOfAnotherWorker(t *testing.T) {
+	t.Parallel()
+	deleted := func(context.Context) (minutes.Recording, error) { return minutes.Recording{}, os.ErrNotExist }
+	for name, source := range map[string]minutes.Source{
+		"without a recording":        nil,
+		"with one that was deleted":  deleted,
+		"with one that still exists": testkit.Audio(10),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				c := testkit.Client(srv)
+				m, _, err := c.Meetings.Create(t.Context(), weekly(""))
+				require.NoError(t, err)
+				require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
+				r, err := c.Meetings.Resume(t.Context(), m.ID, source, nil)
+				require.NoError(t, err)
+				require.NotNil(t, r.Minutes)
+				require.False(t, r.Uploaded)
+			})
+		})
+	}
 }
 
 // Errors come with what the call knows of the meeting. If the recording cannot be closed, its

@@ -35,6 +35,7 @@ type UploadOptions struct {
 //   - Upload retries failed attempts for at least a minute, so a short outage ends no upload.
 //     WithMaxRetries(0) switches this off. Any other limit, even 1, does not shorten the minute.
 //   - If a response is lost, Upload polls the meeting, and returns nil if the audio has arrived.
+//   - Upload sends the whole recording three times at most. Rejections before the body do not count.
 //   - When ctx is done, Upload returns promptly, even if source, Recording.Audio or Progress
 //     blocks. Only the blocked call may then still be running.
 //
@@ -46,7 +47,9 @@ type UploadOptions struct {
 //     GiB), [ErrRecordingFormat] and an invalid content type are in a *[ParamError].
 //   - The errors of [MeetingsService.UploadURL]. [ErrBadRequest] means that the meeting already has
 //     audio (assumed).
-//   - *[StorageError]: storage did not accept the recording.
+//   - *[StorageError]: storage did not accept the recording. Its text says if a part may be stored.
+//   - An error that says that the meeting has audio although the whole recording was never sent, so it
+//     is a part or somebody else's: delete the meeting.
 //   - An error of reading the recording.
 //   - An error that the recording changed during the upload, which is [Retryable].
 //
@@ -97,6 +100,9 @@ type upload struct {
 	state storage.State
 	// lastErr is why the last attempt got no response, or nil.
 	lastErr error
+	// brokeOff means that an attempt ended, after it had sent a part of the recording or all of it,
+	// without a response.
+	brokeOff bool
 	// response is the outcome of the latest attempt that got a response. It is zero if none did.
 	response storage.Outcome
 }
@@ -107,7 +113,9 @@ type upload struct {
 func (c *core) upload(
 	ctx context.Context, id string, rec Recording, progress func(sent, total int64), shared bool,
 ) (confirmed bool, err error) {
-	u := &upload{core: c, id: id, state: storage.State{MaxRetries: c.maxRetries, Shared: shared}}
+	u := &upload{core: c, id: id, state: storage.State{
+		Size: rec.Size, MaxRetries: c.maxRetries, Shared: shared,
+	}}
 	u.state.Deadline, _ = ctx.Deadline()
 	u.put = storage.Put{
 		Audio: rec.Audio, Size: rec.Size, ContentType: rec.ContentType, UserAgent: c.userAgent, Progress: progress,
@@ -132,8 +140,8 @@ func (c *core) upload(
 		if err != nil {
 			return false, u.failure(ctx, err)
 		}
-		if next.Poll {
-			arrived, err = u.pollForAudio(ctx)
+		if !next.AudioBy.IsZero() {
+			arrived, err = u.pollForAudio(ctx, next.AudioBy)
 			if arrived {
 				return false, nil
 			}
@@ -163,7 +171,7 @@ func (u *upload) prepare(ctx context.Context, renew bool) (arrived bool, err err
 	if err == nil || !mayHaveAudio {
 		return false, err
 	}
-	arrived, askErr := u.pollForAudio(ctx)
+	arrived, askErr := u.pollForAudio(ctx, u.state.AudioBy(time.Now()))
 	if arrived {
 		return true, nil
 	}
@@ -196,17 +204,29 @@ func (u *upload) newURL(ctx context.Context) error {
 	return nil
 }
 
-// pollForAudio polls the meeting, and reports whether it has audio. Like a wait, it outlasts outages
-// of the service: if it gave up, an upload whose audio has arrived would fail. Since uploadURL
-// called Ask, the next poll of the meeting, by this upload or any wait, is made at once; a later one
-// waits for the interval.
-func (u *upload) pollForAudio(ctx context.Context) (arrived bool, err error) {
-	m, err := u.core.look(ctx, u.id, true)
+// pollForAudio polls the meeting until it has audio, or until a poll at a time or later shows none.
+// Like a wait, it outlasts outages of the service: if it gave up, an upload whose audio has arrived
+// would fail. Since uploadURL called Ask, the next poll of the meeting, by this upload or any wait, is
+// made at once; a later one waits for the interval.
+//
+// Unless other workers may upload, the audio is a part if no attempt has sent the whole recording.
+func (u *upload) pollForAudio(ctx context.Context, by time.Time) (arrived bool, err error) {
+	m, err := u.core.look(ctx, u.id, true, by)
 	if e, ok := errors.AsType[*WaitError](err); ok { // the only type of error that look returns
 		return false, fmt.Errorf("checking whether the audio arrived: %w", e.Err)
 	}
-	return m.Status != StatusCreated, nil // a failed meeting has audio, too
+	arrived = m.Status != StatusCreated // a failed meeting has audio, too
+	if arrived && !u.state.Shared && u.state.Whole == 0 {
+		return false, errPart
+	}
+	return arrived, nil
 }
+
+// errPart means that storage has taken an upload that broke off for the whole recording.
+var errPart = errors.New("the meeting has audio, although the whole recording was never sent; delete the meeting")
+
+// errMayBePart is added to the error of an upload that broke off.
+var errMayBePart = errors.New("a part of the recording may be stored")
 
 // send makes one attempt, reports it, and returns what follows it.
 func (u *upload) send(ctx context.Context) storage.Decision {
@@ -228,6 +248,7 @@ func (u *upload) send(ctx context.Context) storage.Decision {
 	u.state = state
 	u.put.WithoutExpect = state.WithoutExpect
 	u.lastErr = o.Err
+	u.brokeOff = u.brokeOff || o.StatusCode == 0 && o.Sent > 0
 	if o.StatusCode != 0 {
 		u.response = o
 	}
@@ -249,8 +270,11 @@ func (u *upload) send(ctx context.Context) storage.Decision {
 // or nil.
 func (u *upload) failure(ctx context.Context, err error) error {
 	err = rest.WithCause(ctx, rest.Join(u.lastErr, err))
+	if u.brokeOff && !errors.Is(err, errPart) {
+		err = rest.Join(err, errMayBePart)
+	}
 	_, api := errors.AsType[*Error](err)
-	if api && u.state.Attempts == 0 || errors.Is(u.lastErr, storage.ErrUnreadable) { // storage has not failed
+	if api && u.state.Attempts == 0 || errors.Is(u.lastErr, storage.ErrUnreadable) || errors.Is(err, errPart) { // storage has not failed
 		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(u.id), unprefixedError{err})
 	}
 	r := u.response

@@ -1,6 +1,7 @@
 package minutes_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -93,7 +94,7 @@ func TestUpload_RecoversFromFailures(t *testing.T) {
 		{name: "response lost", faults: []minutestest.Fault{lose}, puts: 1, urls: 1, polls: 1},
 		{name: "response lost, meeting failed", outcome: minutes.StatusAudioRejected,
 			faults: []minutestest.Fault{lose}, puts: 1, urls: 1, polls: 1},
-		{name: "503 after it arrived", faults: []minutestest.Fault{late503}, puts: 2, urls: 1, polls: 1},
+		{name: "503 after it arrived", faults: []minutestest.Fault{late503}, puts: 1, urls: 2, polls: 1},
 		{name: "clocks differ for a while", faults: []minutestest.Fault{skewed, skewed, skewed}, puts: 4, urls: 4},
 		{name: "429 for an hour", faults: []minutestest.Fault{minutestest.RateLimit("3600")},
 			puts: 1, urls: 1, err: "429", status: 429},
@@ -125,6 +126,143 @@ func TestUpload_RecoversFromFailures(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Once storage has got bytes of the recording, the next attempt takes a new URL, because storage may
+// accept each URL for one PUT only. If it has stored the recording nevertheless, that is success.
+func TestUpload_TakesANewURLOnceBytesWereSent(t *testing.T) {
+	t.Parallel()
+	for _, stored := range []bool{false, true} {
+		for _, status := range []int{408, 500, 502, 503, 504} {
+			t.Run(fmt.Sprintf("%d, stored %t", status, stored), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					srv := minutestest.NewServer(t)
+					id := testkit.Waiting(t, srv)
+					used := map[string]bool{}
+					puts := 0
+					oneTime := onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+						puts++
+						switch {
+						case used[req.URL.RawQuery]:
+							return testkit.Canned(403, "<Error><Code>AccessDenied</Code></Error>")(req)
+						case puts > 1:
+							return next.RoundTrip(req)
+						case stored:
+							_, err := next.RoundTrip(req)
+							require.NoError(t, err)
+						default:
+							_, err := io.Copy(io.Discard, req.Body)
+							require.NoError(t, err)
+						}
+						used[req.URL.RawQuery] = true
+						return testkit.Canned(status, "")(req)
+					})
+					late := minutestest.ShowStatus(minutes.StatusCreated)
+					srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, late).During(0, 20*time.Second).Optional()
+					source, sum := testkit.Noise(100_000)
+					require.NoError(t, testkit.Client(srv, oneTime).Meetings.Upload(t.Context(), id, source, nil))
+					testkit.RequireArrived(t, srv, id, sum)
+				})
+			})
+		}
+	}
+}
+
+// Whatever storage answers after the recording, it gets the whole of it three times at most, and the last
+// time not before a minute has passed. Rejections before the recording do not count.
+func TestUpload_SendsTheWholeRecordingThreeTimesAtMost(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(*http.Request) (*http.Response, error){
+		"skewed":                  testkit.Canned(403, "<Error><Code>RequestTimeTooSkewed</Code></Error>"),
+		"503":                     testkit.Canned(503, ""),
+		"429":                     testkit.Canned(429, ""),
+		"lost":                    func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF },
+		"2xx that proves nothing": testkit.Canned(200, "<title>Log in</title>", "Content-Type", "text/html"),
+	} {
+		for _, whole := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, ", whole ", whole), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					srv := minutestest.NewServer(t)
+					var puts []time.Time
+					rejects := onUploads(srv, func(req *http.Request, _ http.RoundTripper) (*http.Response, error) {
+						puts = append(puts, time.Now())
+						if whole {
+							_, err := io.Copy(io.Discard, req.Body)
+							require.NoError(t, err)
+						}
+						return answer(req)
+					})
+					id := testkit.Waiting(t, srv)
+					err := testkit.Client(srv, rejects).Meetings.Upload(t.Context(), id, testkit.Audio(100), nil)
+					_, ok := errors.AsType[*minutes.StorageError](err)
+					require.True(t, ok, "%v", err)
+					require.GreaterOrEqual(t, puts[len(puts)-1].Sub(puts[0]), time.Minute)
+					if whole {
+						require.Len(t, puts, 3)
+						return
+					}
+					require.Greater(t, len(puts), 5)
+				})
+			})
+		}
+	}
+}
+
+// If no attempt has sent the whole recording, the meeting's audio is a part of it, which some storage
+// keeps when the connection breaks. That is never success.
+func TestUpload_ReportsAPart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		keepsParts := onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+			part := make([]byte, 500)
+			_, err := io.ReadFull(req.Body, part)
+			require.NoError(t, err)
+			half := req.Clone(req.Context())
+			half.Body = io.NopCloser(bytes.NewReader(part))
+			half.ContentLength = 500
+			_, err = next.RoundTrip(half)
+			require.NoError(t, err)
+			return nil, syscall.ECONNRESET
+		})
+		c := testkit.Client(srv, keepsParts)
+		id := testkit.Waiting(t, srv)
+		err := c.Meetings.Upload(t.Context(), id, testkit.Audio(1000), nil)
+		require.EqualError(t, err, "minutes: upload for meeting "+id+": connection reset by peer; "+
+			"the meeting has audio, although the whole recording was never sent; delete the meeting")
+		require.False(t, minutes.Retryable(err), "another upload cannot replace it")
+
+		_, err = c.Meetings.Process(t.Context(), weekly(""), testkit.Audio(1000), nil)
+		require.ErrorContains(t, err, "never sent")
+		r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(1000), nil)
+		require.NoError(t, err, "it may be another worker's")
+		require.False(t, r.Uploaded)
+	})
+}
+
+// An upload that breaks off says that a part may be stored.
+func TestUpload_SaysThatAPartMayBeStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		id := testkit.Waiting(t, srv)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		halfway := &minutes.UploadOptions{Progress: func(sent, total int64) {
+			if sent >= total/2 {
+				cancel()
+			}
+		}}
+		err := c.Meetings.Upload(ctx, id, testkit.Audio(100_000), halfway)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, "; a part of the recording may be stored")
+		err = c.Meetings.Upload(ctx, id, testkit.Audio(100_000), nil)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotContains(t, err.Error(), "a part")
+	})
 }
 
 // After a 429 or 503 from storage, the Client's other uploads wait, too.
@@ -263,7 +401,8 @@ func TestUpload_StoresNoPartOfAGrowingFile(t *testing.T) {
 			opts := &minutes.UploadOptions{Progress: func(int64, int64) { grow() }}
 			err := c.Meetings.Upload(t.Context(), id, source, opts)
 			require.EqualError(t, err, "minutes: upload for meeting "+id+": reading the recording: it changed during "+
-				"the upload from 200004 to 300004 bytes; upload it once nothing writes to it any more", name)
+				"the upload from 200004 to 300004 bytes; upload it once nothing writes to it any more; "+
+				"a part of the recording may be stored", name)
 			require.True(t, minutes.Retryable(err))
 			m, _ := srv.Meeting(id)
 			require.Nil(t, m.Audio)

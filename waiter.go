@@ -272,15 +272,16 @@ func (c *core) waitFor(ctx context.Context, id string, g goal) (*Meeting, error)
 }
 
 // look returns the meeting. If it has audio, any snapshot will do, because that never changes.
-// Otherwise only a response about the meeting alone will do, not a list page; if fresh is set, its
-// request must have been sent after look was called.
-func (c *core) look(ctx context.Context, id string, fresh bool) (*Meeting, error) {
+// Otherwise only a response about the meeting alone will do, not a list page. Its request must have
+// been sent at a time or later and, if fresh is set, after look was called.
+func (c *core) look(ctx context.Context, id string, fresh bool, by time.Time) (*Meeting, error) {
 	called := c.poller.Sending() // later requests have higher numbers
 	return c.await(ctx, id, false, func(s poll.Snapshot[*Meeting]) (verdict, error) {
+		early := fresh && s.Sent.Number < called.Number || s.Sent.At.Before(by)
 		switch {
 		case s.Meeting.Status != StatusCreated:
 			return done, nil
-		case s.Page || fresh && s.Sent.Number < called.Number:
+		case s.Page || early:
 			return askAgain, nil
 		}
 		return done, nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,27 +18,31 @@ type Step int
 const (
 	// Stored means that the upload is done: storage has the recording.
 	Stored Step = iota
-	// Retry is another attempt, to the same URL unless it has expired by then.
+	// Retry is another attempt, to the same URL unless it has expired by then. No byte of the recording
+	// was sent to it.
 	Retry
 	// Renew is another attempt, to a new URL.
 	Renew
-	// GiveUp means that the upload has failed, unless Decision.Poll finds audio.
+	// GiveUp means that the upload has failed, unless a poll finds audio.
 	GiveUp
 )
 
 // Decision is what follows an attempt.
 type Decision struct {
-	// Step is what happens after Wait and Poll.
+	// Step is what happens after Wait and the polls.
 	Step Step
 	// Wait is how long to wait first.
 	Wait time.Duration
-	// Poll means to poll the meeting after Wait. If it has audio, the upload has succeeded.
-	Poll bool
+	// AudioBy, unless zero, means to poll the meeting after Wait until it has audio, or until a poll at
+	// this time or later shows none. If it has audio, the upload has succeeded.
+	AudioBy time.Time
 }
 
 // State is what Decide knows about an upload. The caller sets the fields up to LastStored, and Decide the
 // others.
 type State struct {
+	// Size is that of the recording in bytes.
+	Size int64
 	// MaxRetries is after how many retries an upload gives up, if Patience has passed by then. 0
 	// switches retries off.
 	MaxRetries int
@@ -52,12 +57,17 @@ type State struct {
 
 	// Attempts is how many attempts have ended.
 	Attempts int
+	// Whole is how many of them sent the whole recording.
+	Whole int
 	// FirstFailure is when the first of them failed.
 	FirstFailure time.Time
 	// MayHaveArrived means that an attempt may have stored the recording, although storage did not say
 	// so. It stays true even after a poll has shown no audio, because the service may be slow to notice.
 	MayHaveArrived bool
-	// WithoutExpect means that storage rejected the header Expect, so the next attempts omit it.
+	// Rejected means that storage rejected a URL as if another attempt or worker had used it. The same
+	// rejection of a new URL is final, unless audio appears.
+	Rejected bool
+	// WithoutExpect means that the next attempt omits the header Expect.
 	WithoutExpect bool
 }
 
@@ -65,8 +75,10 @@ const (
 	// Patience is how long an upload keeps trying after its first failure, so that a short outage of
 	// the network or of storage ends no upload.
 	Patience = time.Minute
-	// settling is how long the service may take to notice audio that has arrived.
+	// settling is how long the service usually takes to notice audio that has arrived.
 	settling = 5 * time.Second
+	// maxWhole is how often a recording is sent whole. Rejections before the body are free.
+	maxWhole = 3
 )
 
 // Decide returns what follows an attempt that has ended now, and s with the attempt added. wait is
@@ -74,21 +86,20 @@ const (
 // upload.
 func Decide(s State, o Outcome, now time.Time, wait time.Duration) (Decision, State) {
 	next := nextStep(s, o, now)
-	s.Attempts++
+	s = s.with(o, now)
 	if next.Step == Stored {
 		return next, s
 	}
-	s.FirstFailure = cmp.Or(s.FirstFailure, now)
-	// nextStep says Poll if storage may have the recording. A gateway may report an error although the
-	// storage behind it has it.
-	s.MayHaveArrived = s.MayHaveArrived || next.Poll || o.StatusCode >= 499 && o.Sent > 0
-	s.WithoutExpect = s.WithoutExpect || o.StatusCode == http.StatusExpectationFailed
 	next.Wait = max(next.Wait, wait)
+	if s.Whole == maxWhole-1 {
+		next = s.untilPatienceEnds(next, now)
+	}
 	failing := s.FirstFailure
 	if o.Busy() && s.LastStored.After(failing) { // storage works, and this upload waits for its turn
 		failing = s.LastStored
 	}
-	exhausted := s.MaxRetries == 0 || s.Attempts > s.MaxRetries && now.Sub(failing) >= Patience
+	exhausted := s.MaxRetries == 0 || s.Whole >= maxWhole ||
+		s.Attempts > s.MaxRetries && now.Sub(failing) >= Patience
 	tooLate := !s.inTime(now, next.Wait) || o.RetryAfter > rest.MaxRetryAfter
 	if next.Step == GiveUp || exhausted || tooLate {
 		return s.giveUp(o, now), s
@@ -98,26 +109,48 @@ func Decide(s State, o Outcome, now time.Time, wait time.Duration) (Decision, St
 
 // nextStep returns what an outcome calls for, without a limit on attempts or time.
 func nextStep(s State, o Outcome, now time.Time) Decision {
-	status := o.StatusCode
+	// Poll: the service may show audio by then. Renew: even a part of the recording may have used up a
+	// URL that is good for one PUT.
+	pollAndRenew := Decision{Step: Renew, Wait: settling, AudioBy: now.Add(settling)}
 	switch {
 	case errors.Is(o.Err, ErrUnreadable), rest.Misconfigured(o.Err): // the next attempt would fail, too
 		return Decision{Step: GiveUp}
-	case status/100 == 2 && o.Message == "":
+	case o.StatusCode/100 == 2 && o.Message == "":
 		return Decision{Step: Stored}
-	case status/100 == 2, status == 0 && o.Sent > 0:
-		// Poll: storage may have the recording. Renew: even a part of it may have used up a URL that is
-		// good for one PUT.
-		return Decision{Step: Renew, Wait: settling, Poll: true}
-	case status == 0:
-		return Decision{Step: Retry}
-	case status == http.StatusExpectationFailed && !s.WithoutExpect: // RFC 9110, section 10.1.1
-		return Decision{Step: Retry}
-	case blamesTime(status, o.Code, o.Message), status == http.StatusForbidden && !now.Before(s.URLExpires):
+	case lost(o), s.usedUp(o, now) && !s.Rejected:
+		return pollAndRenew
+	case s.expired(o, now):
 		return Decision{Step: Renew}
-	case mayAcceptLater(status, o.Code):
-		return Decision{Step: Retry}
+	case o.StatusCode != 0 && !mayAcceptLater(o.StatusCode, o.Code) && (!blamesExpect(o) || s.WithoutExpect):
+		return Decision{Step: GiveUp}
+	case o.Sent > 0:
+		return Decision{Step: Renew}
 	}
-	return Decision{Step: GiveUp}
+	return Decision{Step: Retry}
+}
+
+// with returns s with an attempt added.
+func (s State) with(o Outcome, now time.Time) State {
+	s.Attempts++
+	if o.StatusCode/100 == 2 && o.Message == "" {
+		return s
+	}
+	s.FirstFailure = cmp.Or(s.FirstFailure, now)
+	if o.Sent > 0 && o.Sent == s.Size {
+		s.Whole++
+	}
+	s.Rejected = s.Rejected || s.usedUp(o, now)
+	// A gateway may report an error although the storage behind it has the recording.
+	s.MayHaveArrived = s.MayHaveArrived || lost(o) || o.Sent > 0 && mayAcceptLater(o.StatusCode, o.Code)
+	switch {
+	case blamesExpect(o):
+		s.WithoutExpect = true
+	case (o.StatusCode == http.StatusInternalServerError || o.StatusCode == http.StatusBadGateway) && o.Code == "":
+		// Perhaps a gateway that rejects the header without saying so. One attempt shows it. Further ones
+		// would send the recording in vain while the storage behind the gateway is down.
+		s.WithoutExpect = s.Attempts == 1
+	}
+	return s
 }
 
 // inTime reports whether a wait ends before the caller's deadline.
@@ -125,14 +158,83 @@ func (s State) inTime(now time.Time, wait time.Duration) bool {
 	return s.Deadline.IsZero() || now.Add(wait).Before(s.Deadline)
 }
 
-// giveUp asks first whether there is audio after all, if an attempt may have stored it, or if storage
-// rejected the last one, because another worker may have been faster.
-func (s State) giveUp(o Outcome, now time.Time) Decision {
-	d := Decision{Step: GiveUp, Poll: s.MayHaveArrived || s.Shared && o.StatusCode != 0}
-	if d.Poll && s.inTime(now, settling) {
-		d.Wait = settling
+// untilPatienceEnds returns a Decision to wait, or to poll, until the recording may be sent for the last
+// time, so that this comes after a short outage.
+func (s State) untilPatienceEnds(d Decision, now time.Time) Decision {
+	end := s.FirstFailure.Add(Patience)
+	switch {
+	case !s.inTime(now, end.Sub(now)):
+	case d.AudioBy.IsZero():
+		d.Wait = max(d.Wait, end.Sub(now))
+	default:
+		d.AudioBy = later(d.AudioBy, end)
 	}
 	return d
+}
+
+// giveUp polls first whether there is audio after all, if an attempt may have stored it, or if storage
+// rejected the last one, because another worker may have been faster.
+func (s State) giveUp(o Outcome, now time.Time) Decision {
+	d := Decision{Step: GiveUp}
+	switch {
+	case !s.MayHaveArrived && !(s.Shared && o.StatusCode != 0):
+	case !s.inTime(now, settling):
+		d.AudioBy = now
+	default:
+		d.Wait = settling
+		d.AudioBy = now.Add(settling)
+		if s.MayHaveArrived || s.Rejected {
+			d.AudioBy = later(d.AudioBy, s.AudioBy(now))
+		}
+	}
+	return d
+}
+
+// AudioBy returns until when the service may not show audio that has arrived.
+func (s State) AudioBy(now time.Time) time.Time {
+	if s.MaxRetries == 0 {
+		return now
+	}
+	return cmp.Or(s.FirstFailure, now).Add(Patience)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// lost reports whether storage may have the recording, or a part of it, although it did not say so.
+func lost(o Outcome) bool {
+	noResponse := o.StatusCode == 0 && o.Sent > 0 && !errors.Is(o.Err, ErrUnreadable)
+	return noResponse || o.StatusCode/100 == 2 && o.Message != ""
+}
+
+// expired reports whether storage rejected a URL that a new one can replace: it has expired, or clocks
+// differ.
+func (s State) expired(o Outcome, now time.Time) bool {
+	// 401 is that of Swift.
+	rejected := o.StatusCode == http.StatusUnauthorized || o.StatusCode == http.StatusForbidden
+	return blamesTime(o.StatusCode, o.Code, o.Message) || rejected && !now.Before(s.URLExpires)
+}
+
+// usedUp reports whether storage rejected a URL as it does if another attempt or worker has used it, and
+// one may have done so.
+func (s State) usedUp(o Outcome, now time.Time) bool {
+	rejections := []int{
+		http.StatusUnauthorized, http.StatusForbidden, http.StatusConflict, http.StatusPreconditionFailed,
+	}
+	return (s.MayHaveArrived || s.Shared) && slices.Contains(rejections, o.StatusCode) &&
+		!s.expired(o, now) && !mayAcceptLater(o.StatusCode, o.Code)
+}
+
+var expectHeader = regexp.MustCompile(`(?i)\bexpect\b`)
+
+// blamesExpect reports whether the header Expect was rejected: by storage with a 417 (RFC 9110, section
+// 10.1.1), or by a gateway whose text names it, such as those on Node's undici.
+func blamesExpect(o Outcome) bool {
+	return o.StatusCode == http.StatusExpectationFailed || o.StatusCode >= 400 && expectHeader.MatchString(o.Message)
 }
 
 // blamesTime reports whether storage rejected the URL because it has expired, or because the clocks of

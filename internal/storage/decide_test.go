@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"cmp"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,10 +27,19 @@ func TestDecide(t *testing.T) {
 
 	retry := Decision{Step: Retry, Wait: time.Second}
 	renew := Decision{Step: Renew, Wait: time.Second}
-	askAndRenew := Decision{Step: Renew, Wait: 5 * time.Second, Poll: true}
+	in := func(d time.Duration) time.Time { return now.Add(d) }
+	pollAndRenew := Decision{Step: Renew, Wait: 5 * time.Second, AudioBy: in(5 * time.Second)}
 	giveUp := Decision{Step: GiveUp}
-	askAndGiveUp := Decision{Step: GiveUp, Wait: 5 * time.Second, Poll: true}
+	pollAndGiveUp := Decision{Step: GiveUp, Wait: 5 * time.Second, AudioBy: in(5 * time.Second)}
+	pollForAMinute := Decision{Step: GiveUp, Wait: 5 * time.Second, AudioBy: in(time.Minute)}
 
+	const size = 2
+	atHead := func(n int, code string) Outcome { return Outcome{StatusCode: n, Code: code} }
+	toWhole := func(n int, code ...string) Outcome {
+		return Outcome{StatusCode: n, Code: strings.Join(code, ""), Sent: size}
+	}
+	wholes := func(n int) func(*State) { return func(s *State) { s.Whole = n } }
+	rejected := func(s *State) { s.Rejected = true }
 	arrived := func(s *State) { s.MayHaveArrived = true }
 	shared := func(s *State) { s.Shared = true }
 	noRetries := func(s *State) { s.MaxRetries = 0 }
@@ -49,29 +60,68 @@ func TestDecide(t *testing.T) {
 		want    Decision
 	}{
 		{"2xx", status(204, ""), nil, Decision{Step: Stored}},
-		{"2xx that proves nothing", Outcome{StatusCode: 200, Message: "early"}, nil, askAndRenew},
-		{"no response", lost, nil, askAndRenew},
+		{"2xx that proves nothing", Outcome{StatusCode: 200, Message: "early"}, nil, pollAndRenew},
+		{"no response", lost, nil, pollAndRenew},
 		{"nothing sent", Outcome{Err: testbase.ErrRefused}, nil, retry},
 		{"untrusted certificate", untrusted, nil, giveUp},
 		{"unreadable recording", unreadable, nil, giveUp},
-		{"unreadable after a loss", unreadable, arrived, askAndGiveUp},
+		{"unreadable after a loss", unreadable, arrived, pollForAMinute},
 
-		{"408", status(408, ""), nil, retry},
-		{"429", status(429, "SlowDown"), nil, retry},
-		{"499", status(499, ""), nil, retry},
-		{"500", status(500, "InternalError"), nil, retry},
-		{"527", status(527, ""), nil, retry},
-		{"RequestTimeout", status(400, "RequestTimeout"), nil, retry},
-		{"IncompleteBody", status(400, "IncompleteBody"), nil, retry},
-		{"ClientDisconnect", status(400, "ClientDisconnect"), nil, retry},
-		{"OperationAborted", status(409, "OperationAborted"), nil, retry},
-		{"ConditionalRequestConflict", status(409, "ConditionalRequestConflict"), nil, retry},
-		{"417", status(417, ""), nil, retry},
+		{"408", status(408, ""), nil, renew},
+		{"429", status(429, "SlowDown"), nil, renew},
+		{"499", status(499, ""), nil, renew},
+		{"500", status(500, "InternalError"), nil, renew},
+		{"527", status(527, ""), nil, renew},
+		{"RequestTimeout", status(400, "RequestTimeout"), nil, renew},
+		{"IncompleteBody", status(400, "IncompleteBody"), nil, renew},
+		{"ClientDisconnect", status(400, "ClientDisconnect"), nil, renew},
+		{"OperationAborted", status(409, "OperationAborted"), nil, renew},
+		{"ConditionalRequestConflict", status(409, "ConditionalRequestConflict"), nil, renew},
+		{"417", status(417, ""), nil, renew},
 		{"417 without Expect", status(417, ""), withoutExpect, giveUp},
 		{"400", status(400, "InvalidDigest"), nil, giveUp},
 		{"403", status(403, "AccessDenied"), nil, giveUp},
-		{"403 after a loss", status(403, "AccessDenied"), arrived, askAndGiveUp},
-		{"403, shared", status(403, "AccessDenied"), shared, askAndGiveUp},
+
+		// Bytes of the recording may have used up the URL.
+		{"429 to the head", atHead(429, "SlowDown"), nil, retry},
+		{"500 to the head", atHead(500, "InternalError"), nil, retry},
+		{"417 to the head", atHead(417, ""), nil, retry},
+
+		// Another attempt or worker may have used the URL, so only a second rejection is final, and only
+		// if no audio appears.
+		{"403 after a loss", status(403, "AccessDenied"), arrived, pollAndRenew},
+		{"403, shared", status(403, "AccessDenied"), shared, pollAndRenew},
+		{"401, shared", status(401, ""), shared, pollAndRenew},
+		{"409, shared", status(409, "FileAlreadyExists"), shared, pollAndRenew},
+		{"412, shared", status(412, "PreconditionFailed"), shared, pollAndRenew},
+		{"400, shared", status(400, "InvalidDigest"), shared, pollAndGiveUp},
+		{"404, shared", status(404, "NoSuchBucket"), shared, pollAndGiveUp},
+		{"409 that may pass, shared", status(409, "OperationAborted"), shared, renew},
+		{"403, shared, no retries", status(403, ""), func(s *State) { shared(s); noRetries(s) }, pollAndGiveUp},
+		{"403 again, shared", status(403, ""), func(s *State) { shared(s); rejected(s) }, pollForAMinute},
+		{"403 again after a loss", status(403, ""), func(s *State) { arrived(s); rejected(s) }, pollForAMinute},
+		{"403 again after most of a minute", status(403, ""), func(s *State) {
+			shared(s)
+			rejected(s)
+			failing(4, 58*time.Second)(s)
+		}, pollAndGiveUp},
+
+		// The recording is sent whole three times at most, and the last time not before a minute has passed.
+		{"503 to the whole", toWhole(503), nil, renew},
+		{"503 to the second whole", toWhole(503), wholes(1), Decision{Step: Renew, Wait: time.Minute}},
+		{"503 after the second whole", atHead(503, ""), wholes(2), Decision{Step: Retry, Wait: time.Minute}},
+		{"503 to the third whole", toWhole(503), wholes(2), pollForAMinute},
+		{"skewed, the third whole", toWhole(403, "RequestTimeTooSkewed"), wholes(2), giveUp},
+		{"the second whole lost", Outcome{Sent: size}, wholes(1),
+			Decision{Step: Renew, Wait: 5 * time.Second, AudioBy: in(time.Minute)}},
+		{"503 to the second whole, a minute ago", toWhole(503), func(s *State) {
+			wholes(1)(s)
+			failing(2, time.Minute)(s)
+		}, renew},
+		{"503 to the second whole, deadline soon", toWhole(503), func(s *State) {
+			wholes(1)(s)
+			deadlineIn(30 * time.Second)(s)
+		}, renew},
 		{"untrusted, shared", untrusted, shared, giveUp},
 		{"307", status(307, ""), nil, giveUp},
 
@@ -87,38 +137,42 @@ func TestDecide(t *testing.T) {
 		{"401 that says expired", status(401, "ExpiredToken"), nil, renew},
 		{"404 that says expired", status(404, "Expired"), nil, giveUp},
 		{"403 to an expired URL", status(403, ""), expired, renew},
+		{"403 to an expired URL, shared", status(403, ""), func(s *State) { shared(s); expired(s) }, renew},
+		{"Swift: 401 to an expired URL", status(401, ""), expired, renew},
+		{"401", status(401, ""), nil, giveUp},
 		{"expired again", status(400, "ExpiredToken"), failing(2, time.Second), renew},
 		{"expired for a minute", status(400, "ExpiredToken"), failing(5, time.Minute), giveUp},
 
 		// Attempts and time.
-		{"503, no retries", status(503, ""), noRetries, askAndGiveUp},
-		{"429, no retries", status(429, ""), noRetries, giveUp},
-		{"lost, no retries", lost, noRetries, askAndGiveUp},
-		{"429, retries and a minute spent", status(429, ""), failing(5, time.Minute), giveUp},
-		{"lost, retries and a minute spent", lost, failing(5, time.Minute), askAndGiveUp},
-		{"429, only retries spent", status(429, ""), failing(10, 59*time.Second), retry},
-		{"429, only a minute spent", status(429, ""), failing(4, time.Hour), retry},
+		{"503, no retries", status(503, ""), noRetries, pollAndGiveUp},
+		{"429 to the head, no retries", atHead(429, ""), noRetries, giveUp},
+		{"429 to the body, no retries", status(429, ""), noRetries, pollAndGiveUp},
+		{"lost, no retries", lost, noRetries, pollAndGiveUp},
+		{"429, retries and a minute spent", atHead(429, ""), failing(5, time.Minute), giveUp},
+		{"lost, retries and a minute spent", lost, failing(5, time.Minute), pollAndGiveUp},
+		{"429, only retries spent", status(429, ""), failing(10, 59*time.Second), renew},
+		{"429, only a minute spent", status(429, ""), failing(4, time.Hour), renew},
 		{"503, storage takes others", status(503, ""), func(s *State) {
 			failing(9, time.Hour)(s)
 			s.LastStored = now.Add(-59 * time.Second)
-		}, retry},
+		}, renew},
 		{"503, storage took others before", status(503, ""), func(s *State) {
 			failing(9, time.Hour)(s)
 			s.LastStored = now.Add(-time.Minute)
-		}, askAndGiveUp},
+		}, pollAndGiveUp},
 		{"500, storage takes others", status(500, ""), func(s *State) {
 			failing(9, time.Hour)(s)
 			s.LastStored = now
-		}, askAndGiveUp},
-		{"429, deadline before the retry", status(429, ""), deadlineIn(time.Second), giveUp},
-		{"429, deadline after the retry", status(429, ""), deadlineIn(time.Second + 1), retry},
-		{"lost, deadline soon", lost, deadlineIn(time.Second), Decision{Step: GiveUp, Poll: true}},
+		}, pollAndGiveUp},
+		{"429, deadline before the retry", atHead(429, ""), deadlineIn(time.Second), giveUp},
+		{"429, deadline after the retry", status(429, ""), deadlineIn(time.Second + 1), renew},
+		{"lost, deadline soon", lost, deadlineIn(time.Second), Decision{Step: GiveUp, AudioBy: now}},
 		{"Retry-After of a minute", Outcome{StatusCode: 429, RetryAfter: time.Minute}, nil, retry},
 		{"longer Retry-After", Outcome{StatusCode: 429, RetryAfter: time.Minute + 1}, nil, giveUp},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := State{MaxRetries: 4, URLExpires: now.Add(time.Hour)}
+			s := State{Size: size, MaxRetries: 4, URLExpires: now.Add(time.Hour)}
 			if test.state != nil {
 				test.state(&s)
 			}
@@ -128,35 +182,83 @@ func TestDecide(t *testing.T) {
 		})
 	}
 	got, _ := Decide(State{MaxRetries: 4}, lost, now, 6*time.Second)
-	require.Equal(t, Decision{Step: Renew, Wait: 6 * time.Second, Poll: true}, got, "the longer of two waits counts")
+	require.Equal(t, Decision{Step: Renew, Wait: 6 * time.Second, AudioBy: in(5 * time.Second)}, got, "the longer of two waits counts")
 }
 
 func TestDecide_RemembersAttempts(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	first := now.Add(-time.Second)
+	shared := State{Shared: true}
 	for _, test := range []struct {
 		name    string
 		outcome Outcome
-		want    State
+		before  State
+		want    State // without the fields of before
 	}{
-		{"lost", Outcome{Sent: 1}, State{MayHaveArrived: true}},
-		{"never sent", Outcome{}, State{}},
-		{"unreadable", Outcome{Sent: 1, Err: ErrUnreadable}, State{}},
-		{"499 to the body", Outcome{StatusCode: 499, Sent: 1}, State{MayHaveArrived: true}},
-		{"502 to the header", Outcome{StatusCode: 502}, State{}},
-		{"429 to the body", Outcome{StatusCode: 429, Sent: 1}, State{}},
-		{"expired", Outcome{StatusCode: 400, Code: "ExpiredToken"}, State{}},
-		{"417", Outcome{StatusCode: 417}, State{WithoutExpect: true}},
+		{"lost", Outcome{Sent: 1}, State{}, State{MayHaveArrived: true}},
+		{"never sent", Outcome{}, State{}, State{}},
+		{"unreadable", Outcome{Sent: 1, Err: ErrUnreadable}, State{}, State{}},
+		{"499 to the body", Outcome{StatusCode: 499, Sent: 1}, State{}, State{MayHaveArrived: true}},
+		{"503 to the header", Outcome{StatusCode: 503}, State{}, State{}},
+		{"429 to the body", Outcome{StatusCode: 429, Sent: 1}, State{}, State{MayHaveArrived: true}},
+		{"400 to the body", Outcome{StatusCode: 400, Sent: 1}, State{}, State{}},
+		{"400 to the whole", Outcome{StatusCode: 400, Sent: 2}, State{}, State{Whole: 1}},
+		{"expired", Outcome{StatusCode: 400, Code: "ExpiredToken"}, State{}, State{}},
+		{"403", Outcome{StatusCode: 403}, State{}, State{}},
+		{"403, shared", Outcome{StatusCode: 403}, shared, State{Rejected: true}},
+		{"403 to an expired URL, shared", Outcome{StatusCode: 403}, State{Shared: true, URLExpires: now}, State{}},
 	} {
-		test.want.MaxRetries = 4
-		test.want.Attempts = 3
-		test.want.FirstFailure = first
-		_, got := Decide(State{MaxRetries: 4, Attempts: 2, FirstFailure: first}, test.outcome, now, 0)
-		assert.Equal(t, test.want, got, test.name)
+		before := test.before
+		before.Size = 2
+		before.MaxRetries = 4
+		before.Attempts = 2
+		before.FirstFailure = first
+		before.URLExpires = cmp.Or(before.URLExpires, now.Add(time.Hour))
+		want := before
+		want.Attempts = 3
+		want.MayHaveArrived = test.want.MayHaveArrived
+		want.Whole = test.want.Whole
+		want.Rejected = test.want.Rejected
+		_, got := Decide(before, test.outcome, now, 0)
+		assert.Equal(t, want, got, test.name)
 	}
 	_, got := Decide(State{}, Outcome{}, now, 0)
 	require.Equal(t, now, got.FirstFailure)
+}
+
+// An attempt omits the header Expect once the header was blamed. If a gateway fails for no stated reason,
+// only the second attempt omits it.
+func TestDecide_OmitsExpect(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	const undici = `the response is not an XML error of storage: gateway sent "expect header not supported"`
+	const page = `the response is not an XML error of storage: gateway sent "Bad Gateway"`
+	blamed := Outcome{StatusCode: 417}
+	failed := Outcome{StatusCode: 502, Message: page}
+	for name, test := range map[string]struct {
+		outcomes []Outcome
+		omits    []bool // after each of them
+	}{
+		"417":                       {[]Outcome{blamed, {}, {StatusCode: 503}}, []bool{true, true, true}},
+		"417 later":                 {[]Outcome{{}, blamed}, []bool{false, true}},
+		"undici behind fastify":     {[]Outcome{{StatusCode: 500, Message: undici}, {}}, []bool{true, true}},
+		"undici behind a gateway":   {[]Outcome{{}, {StatusCode: 502, Message: undici}}, []bool{false, true}},
+		"a gateway for a while":     {[]Outcome{failed, failed, failed}, []bool{true, false, false}},
+		"a gateway later":           {[]Outcome{{}, failed}, []bool{false, false}},
+		"503":                       {[]Outcome{{StatusCode: 503, Message: page}}, []bool{false}},
+		"500 of storage":            {[]Outcome{{StatusCode: 500, Code: "InternalError"}}, []bool{false}},
+		"something else unexpected": {[]Outcome{{StatusCode: 503, Message: "unexpected EOF"}}, []bool{false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := State{MaxRetries: 4}
+			for i, o := range test.outcomes {
+				_, s = Decide(s, o, now, 0)
+				require.Equal(t, test.omits[i], s.WithoutExpect, i)
+			}
+		})
+	}
 }
 
 func TestRetryable(t *testing.T) {
