@@ -394,7 +394,7 @@ func ExampleMeetingsService_WaitAll() {
 
 // Handle the minutes of every meeting of the organisation, as a webhook would. The program can be
 // stopped and started at any time: Since goes back further than its longest outage and the longest
-// time from a meeting's creation to its minutes, and Skip leaves out what it has handled.
+// time from a meeting's creation to its minutes, and Handled knows what it has stored.
 func ExampleMeetingsService_Follow() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -405,8 +405,8 @@ func ExampleMeetingsService_Follow() {
 	handled := map[string]bool{} // a table of your database
 
 	opts := &minutes.FollowOptions{
-		Since: time.Now().AddDate(0, -2, 0),
-		Skip:  func(m *minutes.Meeting) bool { return handled[m.ID] },
+		Since:   time.Now().AddDate(0, -2, 0),
+		Handled: func(m *minutes.Meeting) bool { return handled[m.ID] },
 	}
 	for result, err := range client.Meetings.Follow(ctx, opts) {
 		if err != nil {
@@ -420,7 +420,7 @@ func ExampleMeetingsService_Follow() {
 			handled[result.MeetingID] = true
 		case failed: // for good
 			handled[result.MeetingID] = true
-		default: // such as a 403: Follow tries again, because the meeting is not marked as handled
+		default: // such as a 403: Follow tries again, because the meeting is not marked
 			log.Print(result.Err)
 		}
 		cancel() // ends this example

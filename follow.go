@@ -17,19 +17,25 @@ type FollowOptions struct {
 	// Since is compared with Meeting.CreatedAt, and Follow leaves out older meetings. The default is
 	// two minutes before the loop begins, because the service's clock may be behind.
 	//
-	// For a program that restarts, set Skip, and set Since so far back that it covers its longest
+	// For a program that restarts, set Handled, and set Since so far back that it covers its longest
 	// outage plus the longest time from the creation of a meeting to its minutes: a meeting that is
 	// created a week before its recording is uploaded is still yielded if Since is a month ago. At
 	// the start, Follow reads the list back to Since, with one request per fifty meetings, and
-	// calls Skip for each meeting.
+	// calls Handled for each meeting.
 	Since time.Time
-	// Skip reports whether Follow leaves out a meeting, for example because an earlier run, or
-	// another process, has handled it. Follow calls Skip on the goroutine of the loop: when it
-	// finds a meeting; before it fetches and yields it, maybe hours later; and before each new try
-	// after an error. Once Skip has returned true, this run of Follow never yields the meeting
-	// again. So return true only for meetings that are handled, and not for those that another
-	// process has merely claimed. If Skip is nil, Follow leaves out none.
-	Skip func(*Meeting) bool
+	// Handled reports whether you need no further Result of a meeting: because its minutes are in
+	// your database, because it has failed and you have noted that, or because it does not concern
+	// you. Follow yields a meeting until Handled returns true. It asks when it finds a meeting, before
+	// it fetches the minutes, and after each run of the loop's body. If Handled returns false after
+	// the body, Follow yields the meeting again after ten minutes, and then ever later, up to a day.
+	// So if you cannot store a result, log that and go on with the loop.
+	//
+	// If you cannot tell, because the look-up failed, return false. Once Handled has returned true,
+	// this run of Follow never yields the meeting again, so do not return true for what another
+	// process has merely claimed. Follow calls Handled on the goroutine of the loop. If it is nil,
+	// Follow yields each meeting once, and again only after an error that is not a
+	// *MeetingFailedError.
+	Handled func(*Meeting) bool
 	// Until is the status at which Follow yields a meeting (default StatusMinutesReady). With an
 	// earlier status, Follow fetches no minutes.
 	Until Status
@@ -41,8 +47,8 @@ type FollowOptions struct {
 	// time, Follow yields the meeting with ErrNoAudio, and then goes on with it, as after every
 	// error that is not final. 0 means no limit.
 	AudioTimeout time.Duration
-	// OnStatus is called with the first status of each meeting that Skip lets through, and with
-	// each change, on the goroutine of the loop.
+	// OnStatus is called with the first status of each meeting that is not handled, and with each
+	// change, on the goroutine of the loop.
 	OnStatus func(*Meeting)
 }
 
@@ -60,7 +66,7 @@ func (o *FollowOptions) waitOptions() *WaitOptions {
 // that the list is ordered by creation, because [section 4.2] only says "newest first".
 //
 //   - Follow stores nothing, so the next run, and every other process that follows, yields the same
-//     meetings again. Store the ids of those that you have handled, and let Skip look them up.
+//     meetings again. Store the ids of those that you have handled, and let Handled look them up.
 //   - Follow finds a new meeting within half a minute, or later if more requests are due than fit
 //     into that time ([docs/polling.md]). It polls a meeting without audio ever less often: at
 //     intervals of a thirtieth of its age, so daily after thirty days.
@@ -71,17 +77,20 @@ func (o *FollowOptions) waitOptions() *WaitOptions {
 //
 // Follow leaves out a meeting that is deleted before its minutes are ready. If the list shows it again
 // later, for example because it was only hidden, so does Follow. Each Result has MeetingID and
-// Meeting, and Minutes if they were fetched. Result.Err concerns one meeting, so it
-// never stops the others:
+// Meeting, and Minutes if they were fetched. Result.Err concerns one meeting, so it never stops the
+// others:
 //
 //   - *[MeetingFailedError]: the meeting reached a failure status. This is final.
 //   - *[WaitError] with [ErrNoAudio]: the meeting has no audio after AudioTimeout.
 //   - *[WaitError] with an *[Error]: the service rejected the request for the meeting, its minutes
 //     or its transcript, or a failure such as an untrusted certificate lasted for ten minutes.
 //
-// Only a *MeetingFailedError is final. All other errors may be temporary, even if [Retryable] is
-// false, so do not mark the meeting as handled: Follow tries again after ten minutes, and then
-// after ever longer times, up to a day, until Skip returns true.
+// Only a *MeetingFailedError is final, so note it like a success, and let Handled return true. All
+// other errors may be temporary, even if [Retryable] is false: Follow tries again after ten minutes,
+// and then after ever longer times, up to a day, until Handled returns true.
+//
+// Follow says nothing about a meeting after that: a later rename, move or deletion yields nothing.
+// To notice deletions, compare [MeetingsService.All] with your table once a day.
 //
 // An error as the second value comes with a nil Result and ends Follow. It is a *[WaitError] if ctx
 // is done or the service rejected the key or the request for the list, and a *[ParamError] if ctx is
@@ -118,75 +127,96 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 			}
 		}
 		parallel(ctx, yield, discover, func(ctx context.Context, l *loop, m *Meeting) {
-			f := following{core: s.core, loop: l, opts: wait, skip: o.Skip, discovery: d}
-			f.untilHandled(ctx, m)
+			f := following{core: s.core, loop: l, opts: wait, handled: o.Handled, discovery: d, meeting: m}
+			f.untilHandled(ctx)
 		})
 	}
 }
 
 // following is what Follow does for each meeting.
 type following struct {
-	core *core
-	loop *loop
-	opts WaitOptions
-	skip func(*Meeting) bool // may be nil
+	core    *core
+	loop    *loop
+	opts    WaitOptions
+	handled func(*Meeting) bool // may be nil
 	// discovery has found the meeting.
 	discovery *poll.Discovery[*Meeting]
+	// meeting is the last snapshot.
+	meeting *Meeting
+	// fetched means that the last Result had the minutes, so the next one needs no poll.
+	fetched bool
 }
 
-// untilHandled waits for a meeting and yields it, and again ever later after an error that may be
-// temporary.
-func (f *following) untilHandled(ctx context.Context, m *Meeting) {
+// untilHandled waits for the meeting and yields it, and again ever later, until it is handled. If
+// nobody ever marks it, each Result costs one request: a fetch, or a poll if there is nothing to
+// fetch.
+func (f *following) untilHandled(ctx context.Context) {
 	const first, longest = 10 * time.Minute, 24 * time.Hour
-	if f.skips(ctx, m) {
+	if f.isHandled(ctx) {
 		return
 	}
-	delay := first
-	for f.waitAndYield(ctx, m) {
-		if rest.Sleep(ctx, delay) != nil || f.skips(ctx, m) {
+	for delay := first; f.waitAndYield(ctx); delay = min(2*delay, longest) {
+		if rest.Sleep(ctx, delay) != nil {
 			return
 		}
-		delay = min(2*delay, longest)
 	}
 }
 
-// skips asks Skip, unless the loop is ending: then it returns true.
-func (f *following) skips(ctx context.Context, m *Meeting) bool {
-	skipped := true
-	f.loop.onLoop(func() { skipped = ctx.Err() != nil || f.skip != nil && f.skip(m) })
-	return skipped
+// isHandled asks Handled, unless the loop is ending: then it returns true.
+func (f *following) isHandled(ctx context.Context) bool {
+	handled := true
+	f.loop.onLoop(func() { handled = ctx.Err() != nil || f.handled != nil && f.handled(f.meeting.clone()) })
+	return handled
 }
 
-// waitAndYield waits for a meeting and yields it. again means that the error may be temporary.
-func (f *following) waitAndYield(ctx context.Context, m *Meeting) (again bool) {
-	r := &Result{MeetingID: m.ID, Meeting: m}
+// waitAndYield waits for the meeting and yields it. again means that it is not handled yet.
+func (f *following) waitAndYield(ctx context.Context) (again bool) {
+	err := f.wait(ctx)
+	if yieldsNothing(ctx, err) {
+		f.discovery.Forget(f.meeting.ID) // a page that shows it again, maybe much later, brings it back
+		return false
+	}
+	// First the slot, which may take long, and then Handled, right before the fetch.
+	unseen := slot{tokens: f.loop.unseen}
+	defer unseen.free()
+	if unseen.acquire(ctx) != nil || f.isHandled(ctx) {
+		return false
+	}
+	r := &Result{MeetingID: f.meeting.ID, Meeting: f.meeting.clone(), Err: err}
+	if err == nil && f.opts.fetches() {
+		r.Err = f.core.fetch(ctx, r, f.opts, &unseen)
+		f.abortIfKeyRejected(r.Err)
+		if yieldsNothing(ctx, r.Err) {
+			return false
+		}
+		deleted := f.fetched && errors.Is(r.Err, ErrNotFound) // probably: the next poll will tell
+		f.fetched = r.Err == nil
+		if deleted {
+			return true
+		}
+	}
+	if !f.loop.yield(r) {
+		return false
+	}
+	if f.handled != nil {
+		return !f.isHandled(ctx)
+	}
+	_, failed := errors.AsType[*MeetingFailedError](r.Err)
+	return r.Err != nil && !failed
+}
+
+// wait waits for the meeting, unless it was ready before.
+func (f *following) wait(ctx context.Context) error {
+	if f.fetched {
+		return nil
+	}
 	g := f.opts.goal()
 	g.onStatus = f.loop.onStatus(f.opts.OnStatus)
 	g.rarely = true
-	unseen := slot{tokens: f.loop.unseen}
-	defer unseen.free()
-
-	seen, err := f.core.waitFor(ctx, m.ID, g)
-	r.Meeting = cmp.Or(seen, m)
+	seen, err := f.core.waitFor(ctx, f.meeting.ID, g)
+	f.meeting = cmp.Or(seen, f.meeting)
 	f.abortIfKeyRejected(err)
-	if yieldsNothing(ctx, err) {
-		f.discovery.Forget(m.ID) // a page that shows it again, maybe much later, brings it back
-		return false
-	}
-	// First the slot, which may take long, and then Skip, right before the fetch.
-	if unseen.acquire(ctx) != nil || f.skips(ctx, r.Meeting) {
-		return false
-	}
-	if err == nil && f.opts.fetches() {
-		err = f.core.fetch(ctx, r, f.opts, &unseen)
-		f.abortIfKeyRejected(err)
-		if yieldsNothing(ctx, err) {
-			return false
-		}
-	}
-	r.Err = err
-	_, failed := errors.AsType[*MeetingFailedError](err)
-	return f.loop.yield(r) && err != nil && !failed
+	return err
 }
 
 // abortIfKeyRejected aborts the loop if the service rejected the key. That cancels the ctx of every

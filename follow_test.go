@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,7 +137,7 @@ func TestFollow_YieldsMeetingsCreatedSince(t *testing.T) {
 		}
 		time.Sleep(24 * time.Hour)
 		handled := func(m *minutes.Meeting) bool { return m.Title == "17" }
-		got := follow(t, srv, direct(srv), time.Minute, &minutes.FollowOptions{Since: since, Skip: handled})
+		got := follow(t, srv, direct(srv), time.Minute, &minutes.FollowOptions{Since: since, Handled: handled})
 		require.Len(t, got.results, 59)
 		require.NotContains(t, titles(got), "17")
 		require.NotContains(t, titles(got), "too old")
@@ -145,22 +146,24 @@ func TestFollow_YieldsMeetingsCreatedSince(t *testing.T) {
 	})
 }
 
-// Follow yields a meeting at Until, and then fetches nothing. It does not poll what Skip leaves
-// out.
-func TestFollow_YieldsAtUntilWhatSkipLetsThrough(t *testing.T) {
+// Follow yields a meeting at Until, and then fetches nothing. It does not poll what is handled.
+func TestFollow_YieldsAtUntilWhatIsNotHandled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		others(t, srv, time.Minute, 10, func(c *minutes.Client, i int) { testkit.Uploaded(t, c, fmt.Sprint(i)) })
-		skipped := 0
-		skip := func(m *minutes.Meeting) bool {
-			skipped++
-			return m.Title != "7"
+		asked := map[string]int{}
+		handled := func(m *minutes.Meeting) bool {
+			asked[m.Title]++
+			return m.Title != "7" || asked["7"] == 3
 		}
-		opts := &minutes.FollowOptions{Until: minutes.StatusTranscribing, Skip: skip}
+		opts := &minutes.FollowOptions{Until: minutes.StatusTranscribing, Handled: handled}
 		got := follow(t, srv, direct(srv), time.Hour, opts)
 		require.Equal(t, []string{"7"}, titles(got))
-		require.Equal(t, 10+1, skipped, "for each when it is found, and again before one is yielded")
+		require.Len(t, asked, 10)
+		for title, times := range asked {
+			require.Equal(t, map[bool]int{false: 1, true: 3}[title == "7"], times, "when found, before the Result, after it")
+		}
 		require.Equal(t, minutes.StatusTranscribing, got.results["7"].Meeting.Status)
 		require.Nil(t, got.results["7"].Minutes)
 		require.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsGet)), 10)
@@ -270,7 +273,7 @@ func TestFollow_EndsWhenTheServiceRejectsTheList(t *testing.T) {
 }
 
 // Any error but a failure of the meeting may be temporary. Follow yields it, and tries again ever
-// later, until the error is gone or Skip leaves the meeting out.
+// later, until the error is gone or the meeting is handled.
 func TestFollow_TriesAgainEverLater(t *testing.T) {
 	t.Parallel()
 	const always = minutestest.Always
@@ -281,16 +284,16 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 	minutesPassed := testbase.Many(4*24*60, 80)
 	yields := testbase.Many(len(gaps), 4)
 	for name, test := range map[string]struct {
-		faults int
-		skip   func(yields int) bool // of the bad meeting; nil: no Skip
-		within time.Duration
-		want   int // yields of the bad meeting
-		last   error
+		faults  int
+		handled func(yields int) bool // of the bad meeting; nil: no Handled
+		within  time.Duration
+		want    int // yields of the bad meeting
+		last    error
 	}{
-		"up to once a day":   {always, nil, time.Duration(minutesPassed) * time.Minute, yields, minutes.ErrForbidden},
-		"with Skip":          {always, func(int) bool { return false }, 40 * time.Minute, 3, minutes.ErrForbidden},
-		"until it works":     {2, nil, 40 * time.Minute, 3, nil},
-		"until Skip says so": {always, func(n int) bool { return n == 2 }, 40 * time.Minute, 2, minutes.ErrForbidden},
+		"up to once a day":      {always, nil, time.Duration(minutesPassed) * time.Minute, yields, minutes.ErrForbidden},
+		"with Handled":          {always, func(int) bool { return false }, 40 * time.Minute, 3, minutes.ErrForbidden},
+		"until it works":        {2, nil, 40 * time.Minute, 3, nil},
+		"until Handled says so": {always, func(n int) bool { return n == 2 }, 40 * time.Minute, 2, minutes.ErrForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -306,8 +309,8 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 				srv.Inject(minutesOf, minutestest.Refuse(minutes.ErrForbidden))
 				var yielded []error
 				opts := new(minutes.FollowOptions)
-				if test.skip != nil {
-					opts.Skip = func(m *minutes.Meeting) bool { return m.ID == bad.ID && test.skip(len(yielded)) }
+				if test.handled != nil {
+					opts.Handled = func(m *minutes.Meeting) bool { return m.ID == bad.ID && test.handled(len(yielded)) }
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), test.within)
 				defer cancel()
@@ -328,6 +331,94 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 				}
 				require.Len(t, yielded, test.want)
 				require.ErrorIs(t, yielded[test.want-1], test.last)
+			})
+		})
+	}
+}
+
+// Follow yields a meeting until Handled returns true, so a store that fails loses nothing.
+func TestFollow_YieldsUntilHandled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		srv.Script(minutestest.Script{Title: "failed", Outcome: minutes.StatusMinutesFailed})
+		failures := map[string]int{"never": 0, "once": 1, "failed": 2}
+		for title := range failures {
+			testkit.Uploaded(t, direct(srv), title)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		began := time.Now()
+		yields := map[string][]time.Duration{}
+		handled := func(m *minutes.Meeting) bool { return len(yields[m.Title]) > failures[m.Title] }
+		for r, err := range direct(srv).Meetings.Follow(ctx, &minutes.FollowOptions{Handled: handled}) {
+			if err != nil {
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				break
+			}
+			require.Equal(t, r.Meeting.Title != "failed", r.Err == nil && r.Minutes != nil)
+			yields[r.Meeting.Title] = append(yields[r.Meeting.Title], time.Since(began).Truncate(time.Minute))
+		}
+		require.Equal(t, map[string][]time.Duration{
+			"never":  {0},
+			"once":   {0, 10 * time.Minute},
+			"failed": {0, 10 * time.Minute, 30 * time.Minute},
+		}, yields)
+	})
+}
+
+// A meeting that nobody ever marks as handled costs one request each time, even if the list has long
+// gone on to newer ones. Once it is deleted, nothing is yielded.
+func TestFollow_UnmarkedMeetingCostsLittle(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		outcome minutes.Status
+		until   minutes.Status
+	}{
+		"ready":         {minutes.StatusMinutesReady, minutes.StatusMinutesReady},
+		"failed":        {minutes.StatusTranscriptionFailed, minutes.StatusMinutesReady},
+		"without fetch": {minutes.StatusMinutesReady, minutes.StatusTranscribing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				days := testbase.Many(7, 1)
+				most := testbase.Many(14, 8)
+				srv := minutestest.NewServer(t)
+				srv.Script(minutestest.Script{Title: "unmarked", Outcome: test.outcome})
+				unmarked := testkit.Uploaded(t, direct(srv), "unmarked")
+				for range 120 { // on the pages before
+					time.Sleep(time.Minute)
+					testkit.Uploaded(t, direct(srv), "newer")
+				}
+				var costs atomic.Int64 // requests about the meeting
+				observer := minutes.WithObserver(func(_ context.Context, a minutes.Attempt) {
+					if a.MeetingID == unmarked.ID {
+						costs.Add(1)
+					}
+				})
+				time.AfterFunc(time.Duration(days)*24*time.Hour, func() {
+					assert.NoError(t, direct(srv).Meetings.Delete(t.Context(), unmarked.ID))
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(days+2)*24*time.Hour)
+				defer cancel()
+				yields := 0
+				opts := &minutes.FollowOptions{
+					Since: time.Now().Add(-24 * time.Hour), Until: test.until,
+					Handled: func(m *minutes.Meeting) bool { return m.Title == "newer" },
+				}
+				for r, err := range direct(srv, observer).Meetings.Follow(ctx, opts) {
+					if err != nil {
+						require.ErrorIs(t, err, context.DeadlineExceeded)
+						break
+					}
+					require.Equal(t, unmarked.ID, r.MeetingID)
+					require.NotErrorIs(t, r.Err, minutes.ErrNotFound)
+					yields++
+				}
+				require.LessOrEqual(t, yields, most)
+				require.Greater(t, yields, most-2)
+				require.LessOrEqual(t, costs.Load(), int64(yields+2), "and one or two that notice the deletion")
 			})
 		})
 	}
@@ -356,7 +447,7 @@ func TestFollow_YieldsMeetingWhoseAudioComesLate(t *testing.T) {
 	})
 }
 
-// Follow asks Skip right before it fetches, so two processes with one table do not both fetch
+// Follow asks Handled right before it fetches, so two processes with one table do not both fetch
 // everything.
 func TestFollow_FetchesOnceForTwoProcesses(t *testing.T) {
 	t.Parallel()
@@ -370,7 +461,7 @@ func TestFollow_FetchesOnceForTwoProcesses(t *testing.T) {
 		}
 		var mu sync.Mutex
 		stored := map[string]bool{}
-		skip := func(m *minutes.Meeting) bool {
+		handled := func(m *minutes.Meeting) bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return stored[m.ID]
@@ -381,7 +472,7 @@ func TestFollow_FetchesOnceForTwoProcesses(t *testing.T) {
 		for range 2 {
 			c := direct(srv)
 			processes.Go(func() {
-				opts := &minutes.FollowOptions{Since: time.Now().Add(-time.Hour), Skip: skip}
+				opts := &minutes.FollowOptions{Since: time.Now().Add(-time.Hour), Handled: handled}
 				for r, err := range c.Meetings.Follow(ctx, opts) {
 					if err != nil {
 						return
@@ -436,7 +527,7 @@ func TestFollow_HandlesEveryMeetingDespiteKills(t *testing.T) {
 				life = 20 * time.Minute
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), life)
-			opts := &minutes.FollowOptions{Since: first, Skip: func(m *minutes.Meeting) bool { return stored[m.ID] }}
+			opts := &minutes.FollowOptions{Since: first, Handled: func(m *minutes.Meeting) bool { return stored[m.ID] }}
 			for r, err := range direct(srv).Meetings.Follow(ctx, opts) {
 				if err != nil {
 					require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -458,6 +549,65 @@ func TestFollow_HandlesEveryMeetingDespiteKills(t *testing.T) {
 	})
 }
 
+// Two processes with one table, whose stores fail one time in three, and which are killed again and
+// again, store every meeting.
+func TestFollow_StoresEveryMeetingDespiteFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		days := testbase.Many(30, 1)
+		const meetings, kills = 100, 6
+		length := time.Duration(days) * 24 * time.Hour
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		srv.Script(minutestest.Script{Title: "meeting 17", Outcome: minutes.StatusTranscriptionFailed})
+		others(t, srv, length*2/3/meetings, meetings, func(c *minutes.Client, i int) {
+			testkit.Uploaded(t, c, fmt.Sprint("meeting ", i))
+		})
+		var mu sync.Mutex
+		stored := map[string]int{}
+		failures := 0
+		handled := func(m *minutes.Meeting) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return stored[m.ID] > 0
+		}
+		store := func(rnd *rand.Rand, r *minutes.Result) {
+			mu.Lock()
+			defer mu.Unlock()
+			if rnd.IntN(3) == 0 {
+				failures++
+				return
+			}
+			stored[r.MeetingID]++
+		}
+		run := func(life time.Duration, rnd *rand.Rand) {
+			ctx, cancel := context.WithTimeout(t.Context(), life)
+			defer cancel()
+			opts := &minutes.FollowOptions{Since: time.Now().Add(-length), Handled: handled}
+			for r, err := range direct(srv).Meetings.Follow(ctx, opts) {
+				if err != nil {
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+					return
+				}
+				store(rnd, r)
+			}
+		}
+		began := time.Now()
+		var processes sync.WaitGroup
+		for process := range uint64(2) {
+			rnd := rand.New(rand.NewPCG(process, 7))
+			processes.Go(func() {
+				for range kills / 2 {
+					run(testkit.UpTo(rnd, length/3), rnd)
+				}
+				run(length-time.Since(began), rnd)
+			})
+		}
+		processes.Wait()
+		require.Len(t, stored, meetings)
+		require.Greater(t, failures, meetings/4)
+	})
+}
+
 // The service sends creation times in whole seconds, so a meeting of the same second counts.
 func TestFollow_YieldsMeetingOfTheSameSecond(t *testing.T) {
 	t.Parallel()
@@ -472,15 +622,15 @@ func TestFollow_YieldsMeetingOfTheSameSecond(t *testing.T) {
 	})
 }
 
-// Skip is not asked about a meeting that is not yielded anyway.
-func TestFollow_AsksSkipOnlyForWhatItYields(t *testing.T) {
+// Handled is not asked again about a meeting that is not yielded anyway.
+func TestFollow_AsksHandledOnlyForWhatItYields(t *testing.T) {
 	t.Parallel()
 	const meetings = 3
 	for name, test := range map[string]struct {
 		event func(t *testing.T, srv *minutestest.Server, cancel context.CancelFunc)
 		want  int
 	}{
-		"nothing happens": {func(*testing.T, *minutestest.Server, context.CancelFunc) {}, 2 * meetings},
+		"nothing happens": {func(*testing.T, *minutestest.Server, context.CancelFunc) {}, 3 * meetings},
 		"ctx is done": {func(_ *testing.T, _ *minutestest.Server, cancel context.CancelFunc) {
 			cancel()
 		}, meetings},
@@ -504,11 +654,11 @@ func TestFollow_AsksSkipOnlyForWhatItYields(t *testing.T) {
 				defer cancel()
 				time.AfterFunc(5*time.Minute, func() { test.event(t, srv, cancel) })
 				asked := 0
-				skip := func(*minutes.Meeting) bool {
+				handled := func(*minutes.Meeting) bool {
 					asked++
 					return false
 				}
-				for r, err := range direct(srv).Meetings.Follow(ctx, &minutes.FollowOptions{Skip: skip}) {
+				for r, err := range direct(srv).Meetings.Follow(ctx, &minutes.FollowOptions{Handled: handled}) {
 					if err == nil {
 						require.NoError(t, r.Err)
 					}
@@ -520,7 +670,7 @@ func TestFollow_AsksSkipOnlyForWhatItYields(t *testing.T) {
 }
 
 // Nor is it asked if ctx is done while the body is busy with another meeting.
-func TestFollow_AsksSkipNothingWhenContextIsDone(t *testing.T) {
+func TestFollow_AsksHandledNothingWhenContextIsDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -529,12 +679,12 @@ func TestFollow_AsksSkipNothingWhenContextIsDone(t *testing.T) {
 		testkit.Uploaded(t, direct(srv), "fast")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		skip := func(*minutes.Meeting) bool {
+		handled := func(*minutes.Meeting) bool {
 			assert.NoError(t, ctx.Err())
 			return false
 		}
 		var yielded []string
-		for r, err := range direct(srv).Meetings.Follow(ctx, &minutes.FollowOptions{Skip: skip}) {
+		for r, err := range direct(srv).Meetings.Follow(ctx, &minutes.FollowOptions{Handled: handled}) {
 			if err != nil {
 				require.ErrorIs(t, err, context.Canceled)
 				continue

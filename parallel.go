@@ -10,7 +10,7 @@ import (
 )
 
 // A loop is the loop of a caller who ranges over WaitAll, ProcessAll or Follow. The work for each
-// meeting runs on a goroutine of its own. But the body of the loop, OnStatus and Skip use the
+// meeting runs on a goroutine of its own. But the body of the loop, OnStatus and Handled use the
 // caller's variables, so they must all run on the caller's goroutine: work hands functions to it,
 // and run calls one after the other.
 type loop struct {

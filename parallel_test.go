@@ -394,7 +394,7 @@ func TestParallel_InputsEndBeforeTheLoop(t *testing.T) {
 	})
 }
 
-// OnStatus and Skip run on the goroutine of the loop, so that they need no lock. The loop can be
+// OnStatus and Handled run on the goroutine of the loop, so that they need no lock. The loop can be
 // left while they wait for the body.
 func TestLoops_CallbacksRunOnTheLoop(t *testing.T) {
 	t.Parallel()
@@ -408,7 +408,7 @@ func TestLoops_CallbacksRunOnTheLoop(t *testing.T) {
 					c := direct(srv)
 					seen := map[string]int{} // the race detector checks that one goroutine writes
 					onStatus := func(m *minutes.Meeting) { seen[m.ID]++ }
-					skip := func(m *minutes.Meeting) bool { seen[m.ID]++; return false }
+					handled := func(m *minutes.Meeting) bool { seen[m.ID]++; return false }
 					var ids []string
 					if name != "ProcessAll" {
 						for range n {
@@ -422,7 +422,7 @@ func TestLoops_CallbacksRunOnTheLoop(t *testing.T) {
 						"ProcessAll": c.Meetings.ProcessAll(t.Context(), jobsOf(externalIDs),
 							&minutes.ProcessOptions{OnStatus: onStatus}),
 						"Follow": c.Meetings.Follow(t.Context(),
-							&minutes.FollowOptions{OnStatus: onStatus, Skip: skip}),
+							&minutes.FollowOptions{OnStatus: onStatus, Handled: handled}),
 					}[name]
 					results := 0
 					for r, err := range loop {

@@ -49,7 +49,7 @@ var (
 	err                 error
 	params              *minutes.MeetingCreateParams
 	recording           minutes.Source
-	handled             map[string]bool
+	handled             = map[string]bool{}
 	ourCAs              *x509.CertPool
 	baseURL, apiKey, id string
 	srv                 *minutestest.Server

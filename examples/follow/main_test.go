@@ -103,3 +103,51 @@ func TestFollow_Forbidden(t *testing.T) {
 		}
 	})
 }
+
+// A file that cannot be written is tried again, and its meeting becomes a dead letter after a day. The
+// others are written.
+func TestFollow_StoreFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := minutestest.NewServer(t)
+		add := func(title string) string {
+			return server.AddMeetings("org_acme", minutestest.WorldMeeting{
+				Title:      title,
+				CreatorID:  "emp_ada",
+				Visibility: minutes.VisibilityOrganisation,
+				Status:     minutes.StatusMinutesReady,
+			})[0]
+		}
+		dir := t.TempDir()
+		block := func(id string) string { // where the file would be written first
+			obstacle := filepath.Join(dir, id+".md.tmp")
+			require.NoError(t, os.Mkdir(obstacle, 0o755))
+			return obstacle
+		}
+		hopeless := add("Hopeless")
+		block(hopeless)
+		later := add("Later")
+		obstacle := block(later)
+		time.AfterFunc(time.Hour, func() { assert.NoError(t, os.Remove(obstacle)) })
+		add("Weekly")
+
+		var times []time.Duration
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 48*time.Hour)
+		defer cancel()
+		require.NoError(t, follow(ctx, server.Client(), dir, func(string) { times = append(times, time.Since(began)) }))
+		require.Len(t, times, 2)
+		require.Less(t, times[0], time.Minute)
+		require.Greater(t, times[1], time.Hour)
+		dead, err := os.ReadFile(filepath.Join(dir, "dead-letters.txt"))
+		require.NoError(t, err)
+		require.Equal(t, hopeless+"\n", string(dead))
+		before := len(server.Requests())
+		ctx, cancel = context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		require.NoError(t, follow(ctx, server.Client(), dir, func(string) {}))
+		for _, r := range server.Requests()[before:] {
+			require.Equal(t, minutes.OpMeetingsList, r.Operation, "the next run knows the dead letter")
+		}
+	})
+}

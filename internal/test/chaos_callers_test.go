@@ -354,7 +354,7 @@ func (c *chaos) follow(client *minutes.Client, ids []string, rnd *rand.Rand) {
 		ctx, cancel := c.crashing(rnd)
 		defer cancel()
 		s := c.step(ctx, "Follow", rnd)
-		opts := &minutes.FollowOptions{Since: c.begun, Skip: func(m *minutes.Meeting) bool { return done[m.ID] }}
+		opts := &minutes.FollowOptions{Since: c.begun, Handled: func(m *minutes.Meeting) bool { return done[m.ID] }}
 		for r, err := range client.Meetings.Follow(s.ctx, opts) {
 			if err != nil { // the loop is over
 				c.checkEnd(s, err)
