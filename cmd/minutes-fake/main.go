@@ -27,7 +27,7 @@ func main() {
 	const hangup = syscall.Signal(1) // SIGHUP, which package syscall leaves out on js
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, hangup)
 	context.AfterFunc(ctx, stop) // so that a second signal ends the program at once
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // The exit statuses of the program.
@@ -38,8 +38,8 @@ const (
 	exitStrict = 3 // with -strict: a client broke a rule, or a fault or script was of no use
 )
 
-// run is the program. It serves until ctx is done.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// run is the program. It serves until ctx is done or, with -exit-on-eof, until stdin ends.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	s, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -57,6 +57,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return exitFailed
 		}
 		return exitDone
+	}
+	if s.exitOnEOF {
+		ctx = untilEOF(ctx, stdin, slog.New(s.logHandler(stderr)))
 	}
 	found, err := serve(ctx, s, stdout, stderr)
 	switch {
@@ -87,6 +90,8 @@ type settings struct {
 	// auditOff is whether all kinds are.
 	auditOff bool
 	strict   bool
+	// exitOnEOF is whether the program ends with its standard input.
+	exitOnEOF bool
 
 	printEnv bool
 	// healthcheck is the address of another minutes-fake, which this one asks instead of serving.
@@ -131,6 +136,9 @@ func (s *settings) flags() *flag.FlagSet {
 	set.BoolVar(&s.strict, "strict", false,
 		"at exit and at each reset, print violations and faults and scripts without use; "+
 			"the exit status is 3 if there were any")
+	set.BoolVar(&s.exitOnEOF, "exit-on-eof", false,
+		"exit at the end of standard input: if that is a pipe from the program that started this one, "+
+			"it ends when that program does, even if it is killed")
 	set.StringVar(&s.healthcheck, "healthcheck", "",
 		"ask the control API at this `address` whether it is ready, instead of serving; the exit status is 0 if it is")
 	set.BoolVar(&s.version, "version", false, "print the version and exit")
@@ -243,6 +251,21 @@ func help() string {
 	set.SetOutput(&b)
 	set.PrintDefaults()
 	return b.String()
+}
+
+// untilEOF returns a context that is done when ctx is or when stdin ends. A pipe ends when the process
+// that holds its other end is gone, however that came about.
+//
+// A flag asks for it, because whoever runs this program may need the rest of stdin: a shell that reads
+// its script there, for example.
+func untilEOF(ctx context.Context, stdin io.Reader, requests *slog.Logger) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, stdin)
+		requests.Info("standard input has ended")
+	}()
+	return ctx
 }
 
 // checkHealth asks the control API of another minutes-fake whether it is ready.

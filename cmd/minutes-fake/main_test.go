@@ -73,7 +73,7 @@ func launch(t *testing.T, args ...string) *program {
 	p := &program{t: t, stderr: &buffer{}}
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, append([]string{"-addr", "127.0.0.1:0", "-print-env"}, args...), out, p.stderr)
+		ended <- run(ctx, append([]string{"-addr", "127.0.0.1:0", "-print-env"}, args...), nil, out, p.stderr)
 		_ = out.Close()
 	}()
 	p.stop = sync.OnceValue(func() int { cancel(); return <-ended })
@@ -168,7 +168,7 @@ func TestRun_RejectsInvalidFlags(t *testing.T) {
 		"-without-audit poll,nope": `-without-audit: violation kind "nope" is not one of [poll `,
 	} {
 		var out, wrong strings.Builder
-		assert.Equal(t, exitUsage, run(t.Context(), strings.Fields(args), &out, &wrong), args)
+		assert.Equal(t, exitUsage, run(t.Context(), strings.Fields(args), nil, &out, &wrong), args)
 		assert.Empty(t, out.String())
 		assert.Contains(t, wrong.String(), want)
 	}
@@ -178,7 +178,7 @@ func TestRun_PrintsHelpAndVersion(t *testing.T) {
 	t.Parallel()
 	for arg, want := range map[string]string{"-help": "-edge-limit n", "-version": "minutes-fake "} {
 		var out, wrong strings.Builder
-		assert.Equal(t, exitDone, run(t.Context(), []string{arg}, &out, &wrong))
+		assert.Equal(t, exitDone, run(t.Context(), []string{arg}, nil, &out, &wrong))
 		assert.Contains(t, out.String(), want)
 		assert.Empty(t, wrong.String())
 	}
@@ -200,7 +200,7 @@ func TestRun_FailsWithInvalidWorldsAndSettings(t *testing.T) {
 			"cannot assign requested address\n",
 	} {
 		var wrong strings.Builder
-		assert.Equal(t, exitFailed, run(t.Context(), strings.Fields(args), io.Discard, &wrong), args)
+		assert.Equal(t, exitFailed, run(t.Context(), strings.Fields(args), nil, io.Discard, &wrong), args)
 		assert.Contains(t, wrong.String(), want)
 	}
 	assert.FileExists(t, file, "an -env-file of another program stays")
@@ -352,7 +352,7 @@ func TestControl_MayBeOff(t *testing.T) {
 	ended := make(chan int, 1)
 	go func() {
 		args := []string{"-addr", "127.0.0.1:0", "-control", "off", "-print-env", "-log", "none"}
-		ended <- run(ctx, args, out, io.Discard)
+		ended <- run(ctx, args, nil, out, io.Discard)
 		_ = out.Close()
 	}()
 	env := make([]byte, 1000)
@@ -386,7 +386,7 @@ func TestRun_PrintsABanner(t *testing.T) {
 	defer cancel()
 	stdout, out := io.Pipe()
 	go func() {
-		assert.Equal(t, exitDone, run(ctx, []string{"-addr", "127.0.0.1:0", "-log", "none"}, out, io.Discard))
+		assert.Equal(t, exitDone, run(ctx, []string{"-addr", "127.0.0.1:0", "-log", "none"}, nil, out, io.Discard))
 		_ = out.Close()
 	}()
 	var banner strings.Builder
@@ -461,7 +461,7 @@ func TestHealthcheck_TellsWhetherTheProgramIsReady(t *testing.T) {
 	} {
 		var out, wrong strings.Builder
 		args := []string{"-healthcheck", strings.TrimPrefix(address, "http://")}
-		assert.Equal(t, want.status, run(t.Context(), args, &out, &wrong), address)
+		assert.Equal(t, want.status, run(t.Context(), args, nil, &out, &wrong), address)
 		assert.Contains(t, wrong.String(), want.says)
 		assert.Empty(t, out.String())
 	}

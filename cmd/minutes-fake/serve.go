@@ -197,9 +197,9 @@ func (p *process) banner(w io.Writer, env []string) {
 	fmt.Fprintf(w, "\nexport %s\n", strings.Join(env, " "))
 }
 
-// shutdown lets requests under way finish, but not for long.
+// shutdown lets requests under way finish, but not for long, because a build may wait for the program.
 func (p *process) shutdown() {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	p.fake.Load().setOver() // because the inspector's events never finish
 	for _, server := range p.servers {
