@@ -15,7 +15,7 @@ import (
 // default. A field that the call cannot use is a *[ParamError].
 type FollowOptions struct {
 	// Since is compared with Meeting.CreatedAt, and Follow leaves out older meetings. The default is
-	// two minutes before the loop begins, because the service's clock may be behind.
+	// two minutes before the loop begins, by the service's clock.
 	//
 	// For a program that restarts, set Handled, and set Since so far back that it covers its longest
 	// outage plus the longest time from the creation of a meeting to its minutes: a meeting that is
@@ -107,12 +107,10 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 			yield(nil, err)
 			return
 		}
-		if o.Since.IsZero() {
-			o.Since = time.Now().Add(-2 * time.Minute)
-		}
 		var d *poll.Discovery[*Meeting]
 		discover := func(ctx context.Context, yield func(*Meeting) bool) error {
-			d = s.core.poller.Discover(o.Since.Truncate(time.Second)) // the service's times are in seconds
+			// The service's times are in seconds. The zero time stays zero.
+			d = s.core.poller.Discover(o.Since.Truncate(time.Second))
 			defer d.Cancel()
 			for {
 				found, err := d.Next(ctx)

@@ -1,10 +1,15 @@
 package minutes_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -492,8 +497,7 @@ func TestFollow_FetchesOnceForTwoProcesses(t *testing.T) {
 	})
 }
 
-// Without Since, Follow begins two minutes before the call, because the service's clock may be
-// behind.
+// Without Since, Follow begins two minutes before the call.
 func TestFollow_BeginsTwoMinutesAgo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -503,6 +507,47 @@ func TestFollow_BeginsTwoMinutesAgo(t *testing.T) {
 		testkit.Uploaded(t, direct(srv), "one minute old")
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"one minute old"}, titles(follow(t, srv, direct(srv), time.Hour, nil)))
+	})
+}
+
+// behind is a service whose clock is ten minutes behind this machine's.
+func behind(srv *minutestest.Server) http.RoundTripper {
+	const by = 10 * time.Minute
+	times := regexp.MustCompile(`("(?:cre|upd)ated_at":)(\d+)`)
+	return testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		resp, err := testkit.Direct(srv).Transport.RoundTrip(req)
+		if err != nil {
+			return nil, err
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return nil, err
+		}
+		body = times.ReplaceAllFunc(body, func(field []byte) []byte {
+			parts := times.FindSubmatch(field)
+			seconds, _ := strconv.ParseInt(string(parts[2]), 10, 64)
+			return strconv.AppendInt(parts[1], seconds-int64(by/time.Second), 10)
+		})
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+		resp.ContentLength = int64(len(body))
+		resp.Header.Del("Content-Length")
+		resp.Header.Set("Date", time.Now().Add(-by).UTC().Format(http.TimeFormat))
+		return resp, nil
+	})
+}
+
+// A clock that is wrong loses no meeting.
+func TestFollow_BeginsByTheServicesClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		testkit.Uploaded(t, direct(srv), "too old")
+		time.Sleep(3 * time.Minute)
+		others(t, srv, 2*time.Minute, 20, func(c *minutes.Client, i int) { testkit.Uploaded(t, c, fmt.Sprint(i)) })
+		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: behind(srv)}))
+		got := follow(t, srv, c, time.Hour, nil)
+		require.Len(t, got.results, 20)
+		require.NotContains(t, titles(got), "too old")
 	})
 }
 

@@ -2,6 +2,7 @@ package minutes
 
 import (
 	"context"
+	"net/http"
 	"regexp"
 	"strconv"
 	"time"
@@ -26,20 +27,19 @@ func (p polled) Get(ctx context.Context, id string, send func() bool) (poll.Snap
 }
 
 // Page asks for one list page.
-func (p polled) Page(
-	ctx context.Context, cursor string, send func() bool,
-) ([]poll.Snapshot[*Meeting], string, *poll.Failure) {
+func (p polled) Page(ctx context.Context, cursor string, send func() bool) (poll.Page[*Meeting], *poll.Failure) {
 	query := &MeetingListParams{Limit: largestPage, Cursor: cursor}
 	in := rest.Request{Query: query, Background: true, Once: true, Send: send}
-	page, _, err := call[MeetingPage](ctx, p.core, OpMeetingsList, in)
+	list, resp, err := call[MeetingPage](ctx, p.core, OpMeetingsList, in)
 	if err != nil {
-		return nil, "", failureOf(err)
+		return poll.Page[*Meeting]{}, failureOf(err)
 	}
-	shown := make([]poll.Snapshot[*Meeting], len(page.Meetings))
-	for i, m := range page.Meetings {
-		shown[i] = snapshotOf(m)
+	page := poll.Page[*Meeting]{Shown: make([]poll.Snapshot[*Meeting], len(list.Meetings)), Next: list.NextCursor}
+	for i, m := range list.Meetings {
+		page.Shown[i] = snapshotOf(m)
 	}
-	return shown, page.NextCursor, nil
+	page.Now, _ = http.ParseTime(resp.Header.Get("Date")) // else it stays zero
+	return page, nil
 }
 
 // snapshotOf returns a snapshot for the poller, which keeps m.

@@ -191,11 +191,10 @@ func (p *Poller[M]) stop() {
 	}
 }
 
-// outcome is what became of a request: a GET shows one meeting, a page several.
+// outcome is what became of a request.
 type outcome[M any] struct {
-	shown []Snapshot[M]
-	// next is the cursor of the next page.
-	next string
+	// Page is what it shows: after a GET, one meeting.
+	Page[M]
 	// failure is nil after a good response.
 	failure *Failure
 	sent    Sent
@@ -225,10 +224,10 @@ func (p *Poller[M]) request(ctx context.Context, next decision, decided time.Dur
 		return ctx.Err() == nil && !o.needless
 	}
 	if next.page {
-		o.shown, o.next, o.failure = p.service.Page(ctx, next.cursor, send)
+		o.Page, o.failure = p.service.Page(ctx, next.cursor, send)
 	} else {
-		o.shown = make([]Snapshot[M], 1)
-		o.shown[0], o.failure = p.service.Get(ctx, next.get.id, send)
+		o.Shown = make([]Snapshot[M], 1)
+		o.Shown[0], o.failure = p.service.Get(ctx, next.get.id, send)
 	}
 	p.mu.Lock()
 	noLongerUnsent()
@@ -247,9 +246,9 @@ func (p *Poller[M]) request(ctx context.Context, next decision, decided time.Dur
 // ended passes on the outcome of a request, and ends the waits and discoveries that a failure
 // concerns.
 func (p *Poller[M]) ended(request decision, o outcome[M]) {
-	for i := range o.shown {
-		o.shown[i].Page = request.page
-		o.shown[i].Sent = o.sent
+	for i := range o.Shown {
+		o.Shown[i].Page = request.page
+		o.Shown[i].Sent = o.sent
 	}
 	if request.page {
 		p.pageEnded(request.cursor, o)
@@ -265,7 +264,7 @@ func (p *Poller[M]) getEnded(m *meeting[M], o outcome[M]) {
 	case o.needless:
 		return
 	case o.failure == nil:
-		p.got(m, o.shown[0])
+		p.got(m, o.Shown[0])
 	case o.failure.ends() == failure.AllAtOnce:
 		p.endAll(o.failure.Err)
 	default:
@@ -301,16 +300,16 @@ func (p *Poller[M]) got(m *meeting[M], s Snapshot[M]) {
 
 // pageRead passes on a good page. A snapshot that is older than the last one does not count.
 func (p *Poller[M]) pageRead(cursor string, o outcome[M]) {
-	page := listPage{sentAt: o.sent.At.Sub(p.epoch), next: o.next}
-	if o.next == cursor { // the list never ends: that is its end
+	page := listPage{sentAt: o.sent.At.Sub(p.epoch), next: o.Next}
+	if o.Next == cursor { // the list never ends: that is its end
 		page.next = ""
 	}
 	for _, d := range p.discoveries {
-		unfinished, wantsNext := d.see(o.shown, cursor == firstPage, page.next == "")
+		unfinished, wantsNext := d.see(o.Page, cursor == firstPage, page.next == "")
 		page.discovered += unfinished
 		page.wantsNext = page.wantsNext || wantsNext
 	}
-	for _, s := range o.shown {
+	for _, s := range o.Shown {
 		if m := p.meetings[s.ID]; m != nil && p.publish(m, s) {
 			page.shown = append(page.shown, &m.watch)
 		}

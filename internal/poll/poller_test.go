@@ -23,7 +23,7 @@ type scripted struct {
 	began     time.Time
 	fails     func(at time.Duration) *Failure
 	failing   map[string]*Failure // by meeting
-	list      func(cursor string) ([]Snapshot[int], string, *Failure)
+	list      func(cursor string) (Page[int], *Failure)
 	pageFails func(at time.Duration) *Failure
 
 	// All meetings have the same age and, after the audio came, the same time of their last change.
@@ -66,20 +66,20 @@ func (s *scripted) Get(_ context.Context, id string, send func() bool) (Snapshot
 	return shown, nil
 }
 
-func (s *scripted) Page(_ context.Context, cursor string, send func() bool) ([]Snapshot[int], string, *Failure) {
+func (s *scripted) Page(_ context.Context, cursor string, send func() bool) (Page[int], *Failure) {
 	send()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pages = append(s.pages, cursor)
 	if s.pageFails != nil {
 		if f := s.pageFails(time.Since(s.began)); f != nil {
-			return nil, "", f
+			return Page[int]{}, f
 		}
 	}
 	if s.list != nil {
 		return s.list(cursor)
 	}
-	return nil, "", nil
+	return Page[int]{}, nil
 }
 
 // polls returns when the GETs were sent.
@@ -343,11 +343,11 @@ func TestPoller_ReportsTroubleOnce(t *testing.T) {
 				}
 				return c.failure
 			}}
-			s.list = func(string) ([]Snapshot[int], string, *Failure) {
+			s.list = func(string) (Page[int], *Failure) {
 				if len(s.pages) == 1 {
-					return nil, "", down
+					return Page[int]{}, down
 				}
-				return nil, "", nil
+				return Page[int]{}, nil
 			}
 			var p *Poller[int]
 			var mu sync.Mutex
@@ -432,8 +432,8 @@ func TestPoller_RemembersAPollForAnInterval(t *testing.T) {
 func TestPoller_TakesARepeatedCursorForTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{began: time.Now(), list: func(string) ([]Snapshot[int], string, *Failure) {
-			return []Snapshot[int]{{ID: "new", Created: time.Now()}}, "again", nil
+		s := &scripted{began: time.Now(), list: func(string) (Page[int], *Failure) {
+			return Page[int]{Shown: []Snapshot[int]{{ID: "new", Created: time.Now()}}, Next: "again"}, nil
 		}}
 		defer newPoller(s).Discover(s.began).Cancel()
 		time.Sleep(20 * time.Second)
@@ -447,12 +447,12 @@ func TestPoller_DoesNotReadAListThatRepeatsItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{began: time.Now()}
-		s.list = func(cursor string) ([]Snapshot[int], string, *Failure) {
+		s.list = func(cursor string) (Page[int], *Failure) {
 			var all []Snapshot[int]
 			for i := range 50 {
 				all = append(all, Snapshot[int]{ID: strconv.Itoa(i), Created: s.began})
 			}
-			return all, cursor + "x", nil
+			return Page[int]{Shown: all, Next: cursor + "x"}, nil
 		}
 		p := newPoller(s)
 		for i := range 60 {
@@ -470,12 +470,12 @@ func TestPoller_ACrowdThatBeginsTogetherNeedsOneSweep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{began: time.Now()}
-		s.list = func(string) ([]Snapshot[int], string, *Failure) {
+		s.list = func(string) (Page[int], *Failure) {
 			var all []Snapshot[int]
 			for i := range 40 {
 				all = append(all, Snapshot[int]{ID: strconv.Itoa(i)})
 			}
-			return all, "", nil
+			return Page[int]{Shown: all}, nil
 		}
 		p := newPoller(s)
 		for i := range 40 {

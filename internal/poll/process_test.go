@@ -90,22 +90,22 @@ func (p *process) Get(ctx context.Context, id string, send func() bool) (Snapsho
 	return shown, nil
 }
 
-func (p *process) Page(ctx context.Context, cursor string, send func() bool) ([]Snapshot[int], string, *Failure) {
+func (p *process) Page(ctx context.Context, cursor string, send func() bool) (Page[int], *Failure) {
 	if f := p.leave(ctx, send); f != nil {
-		return nil, "", f
+		return Page[int]{}, f
 	}
 	sentAt := time.Now()
 	page, at, next, takes, f := p.list(p.number, cursor)
 	f = p.arrive(ctx, sentAt, takes, f, true)
 	if f != nil {
-		return nil, "", f
+		return Page[int]{}, f
 	}
-	shown := make([]Snapshot[int], 0, len(page))
+	read := Page[int]{Next: next}
 	for _, m := range page {
-		shown = append(shown, m.snapshot(at))
+		read.Shown = append(read.Shown, m.snapshot(at))
 	}
 	p.shown(p.number, page...)
-	return shown, next, nil
+	return read, nil
 }
 
 // wait waits for a meeting until its final status, as Wait does.

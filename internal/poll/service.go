@@ -12,9 +12,17 @@ import (
 // If send returns false, it fails without a request.
 type Service[M any] interface {
 	Get(ctx context.Context, id string, send func() bool) (s Snapshot[M], f *Failure)
-	// Page reads the list page at cursor, which is empty for the first page. next is empty at the
-	// end of the list.
-	Page(ctx context.Context, cursor string, send func() bool) (shown []Snapshot[M], next string, f *Failure)
+	// Page reads the list page at cursor, which is empty for the first page.
+	Page(ctx context.Context, cursor string, send func() bool) (Page[M], *Failure)
+}
+
+// Page is one page of the list.
+type Page[M any] struct {
+	Shown []Snapshot[M]
+	// Next is the cursor of the next page. It is empty at the end of the list.
+	Next string
+	// Now is the service's time. It is zero if the service did not say.
+	Now time.Time
 }
 
 // Snapshot is one meeting as a response showed it.

@@ -131,6 +131,7 @@ func Direct(srv *minutestest.Server) *http.Client {
 			}
 		}()
 		rec := httptest.NewRecorder()
+		rec.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat)) // as an http.Server does
 		srv.Handler().ServeHTTP(rec, r)
 		if req.Context().Err() != nil { // the caller is gone
 			return nil, req.Context().Err()
