@@ -115,11 +115,14 @@ func WithInsecureHTTP() Option {
 //   - hc.Timeout limits one attempt at an API call, but not uploads. If it is 0, an attempt may
 //     take 30 seconds.
 //   - If hc.Transport is an [http.Transport], for example with your own proxy or certificate
-//     authority, the Client uses two clones of it. The one for API calls sends HTTP/2 pings, to
-//     notice a dead connection. The one for uploads uses HTTP/1.1, because uploads are slow over
-//     HTTP/2.
+//     authority, the Client uses three clones of it. Those for API calls send HTTP/2 pings, to
+//     notice a dead connection; one of them closes idle connections after a second, and is for
+//     requests that are not safe to repeat. The one for uploads uses HTTP/1.1, because uploads are
+//     slow over HTTP/2.
 //   - The Client uses any other transport unchanged. If yours wraps an [http.Transport], set its
-//     HTTP2.SendPingTimeout, and its ExpectContinueTimeout so that rejected uploads show a reason.
+//     HTTP2.SendPingTimeout, an IdleConnTimeout that is shorter than the server's, and its
+//     ExpectContinueTimeout so that rejected uploads show a reason. If it hides its TCP connections
+//     from [net/http/httptrace], an upload that breaks off is not reset, so storage may keep a part.
 //   - If the transport adds a header such as Authorization, or records URLs, give uploads a
 //     different transport with WithStorageHTTPClient: storage must not get your credentials, and
 //     the presigned URL of an upload is a credential itself.

@@ -40,7 +40,17 @@ func NeverSent(err error) bool {
 	}
 	_, isDNS := errors.AsType[*net.DNSError](err)
 	_, isProxy := errors.AsType[*ProxyError](err)
-	return isDNS || isProxy || Misconfigured(err)
+	return isDNS || isProxy || Misconfigured(err) || refusedStream(err)
+}
+
+// refusedStream reports whether an HTTP/2 server said that it has not processed the request, in which
+// case http.Transport would have repeated it. The errors have no type.
+func refusedStream(err error) bool {
+	if err == nil {
+		return false
+	}
+	_, why, ok := strings.Cut(err.Error(), "http2: Transport: cannot retry err [")
+	return ok && !strings.Contains(why, "PROTOCOL_ERROR") // which says less
 }
 
 // Misconfigured reports whether the caller, the server or a proxy is set up in such a way that a

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -86,6 +87,74 @@ func TestRetry_IfThereWasNoConnection(t *testing.T) {
 			require.Equal(t, test.retry, first.WillRetry, "%v", err)
 			require.Equal(t, !test.retry, resp.MayHaveTakenEffect)
 		})
+	}
+}
+
+// A server that speaks HTTP/2 may refuse a request before it has looked at it, for example because it is
+// about to stop. Such a request is repeated, whatever it is. One that the server may have processed is not.
+func TestRetry_IfHTTP2RefusesTheStream(t *testing.T) {
+	t.Parallel()
+	const settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	const reset = "\x00\x00\x04\x03\x00\x00\x00\x00\x01\x00\x00\x00"
+	const goAway = "\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // before any stream
+	for name, test := range map[string]struct {
+		frame string
+		retry bool
+	}{
+		"refused":        {reset + "\x07", true},
+		"going away":     {goAway, true},
+		"internal error": {reset + "\x02", false},
+		"protocol error": {reset + "\x01", false},
+	} {
+		for _, body := range []any{[]string{"a"}, nil} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				certificate := httptest.NewUnstartedServer(nil)
+				certificate.EnableHTTP2 = true
+				certificate.StartTLS()
+				certificate.Close()
+				listener, err := tls.Listen("tcp", "127.0.0.1:0", certificate.TLS)
+				require.NoError(t, err)
+				defer listener.Close()
+				go func() {
+					for {
+						conn, err := listener.Accept()
+						if err != nil {
+							return
+						}
+						go func() {
+							defer conn.Close()
+							_, _ = io.WriteString(conn, settings)
+							received := []byte{}
+							for !bytes.Contains(received, []byte("\x01\x04\x00\x00\x00\x01")) { // HEADERS of stream 1
+								part := make([]byte, 1024)
+								n, err := conn.Read(part)
+								if err != nil {
+									return
+								}
+								received = append(received, part[:n]...)
+							}
+							_, _ = io.WriteString(conn, test.frame)
+							_, _ = io.Copy(io.Discard, conn)
+						}()
+					}
+				}()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var first Attempt
+				next := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+				c := newClient(APITransport(next), func(cfg *Config) {
+					cfg.Base = &url.URL{Scheme: "https", Host: listener.Addr().String()}
+					cfg.Observe = func(_ context.Context, a Attempt) {
+						first = a
+						cancel()
+					}
+				})
+				_, err = c.Call(ctx, Request{Method: http.MethodPost, Path: "/v1/projects", Body: body})
+				require.Error(t, err)
+				require.Equal(t, test.retry, first.WillRetry, "%v", first.Err)
+			})
+		}
 	}
 }
 

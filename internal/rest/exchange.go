@@ -33,7 +33,7 @@ func (l *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 		way = new(connecting)
 		ctx = way.watch(ctx)
 	}
-	resp, err := l.next.RoundTrip(req.WithContext(ctx))
+	resp, err := l.next.RoundTrip(k.unrepeated(req.WithContext(ctx)))
 	k.unconnected = way != nil && way.failed()
 	if _, ok := err.(notSent); ok { // the link credentials had no key
 		return nil, err
@@ -52,6 +52,17 @@ func (l *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = l.timedOut
 	}
 	return nil, err
+}
+
+// unrepeated returns req in a form that http.Transport does not repeat by itself, because only checkRetry
+// knows what may be repeated. http.Transport repeats a POST with the header Idempotency-Key if it has
+// GetBody or no body.
+func (k *call) unrepeated(req *http.Request) *http.Request {
+	req.GetBody = nil
+	if req.Body == nil && !k.Repeatable {
+		req.Body = io.NopCloser(http.NoBody) // which http.Transport does not know to be empty
+	}
+	return req
 }
 
 // read reads the response into that of the call, and closes the body.

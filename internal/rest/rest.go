@@ -59,12 +59,13 @@ func FixedKey(key string) func(context.Context) (string, error) {
 //	               several 429s, and within the Client's own rate limit
 //	exchange       has the timeout, and reads the whole response
 //	credentials    sets the header, with the API key
+//	transports     keep a request that must not be repeated off idle connections
 //	Transport      connects to the service
 func New(cfg Config) *Client {
 	c := &Client{Config: cfg}
 	// It is not context.DeadlineExceeded, which means the caller's deadline.
 	c.timedOut = fmt.Errorf("no response within %v: %w", cfg.Timeout, os.ErrDeadlineExceeded)
-	chain := cfg.Transport
+	var chain http.RoundTripper = newTransports(cfg.Transport)
 	chain = &credentials{next: chain, apiKey: c.apiKey, userAgent: []string{cfg.UserAgent}}
 	chain = &exchange{next: chain, timeout: cfg.Timeout, timedOut: c.timedOut}
 	chain = &limit{next: chain, throttle: cfg.Throttle}

@@ -19,6 +19,7 @@ var (
 		MaxIdleConnsPerHost: 16,
 		TLSHandshakeTimeout: 10 * time.Second,
 	})
+	defaultBrief   = forBrief(defaultAPI)
 	defaultStorage = forStorage(defaultAPI)
 )
 
@@ -71,6 +72,40 @@ func forStorage(t *http.Transport) *http.Transport {
 	if t.ExpectContinueTimeout == 0 { // storage could not reject an upload before its body
 		t.ExpectContinueTimeout = 2 * time.Second
 	}
+	return t
+}
+
+// maxIdle is less than the idle timeout of any server or balancer that we know; the shortest is five
+// seconds (Node).
+const maxIdle = time.Second
+
+// transports chooses between two transports. A request that must not be repeated never goes over a
+// connection that has been idle for maxIdle, because the server may be closing it, and then nobody could
+// say whether the request arrived. Other requests keep their connections for longer.
+type transports struct{ kept, brief http.RoundTripper }
+
+// newTransports returns a link that uses next, which is that of APITransport.
+func newTransports(next http.RoundTripper) *transports {
+	t, ok := next.(*http.Transport)
+	switch {
+	case !ok:
+		return &transports{next, next}
+	case t == defaultAPI:
+		return &transports{next, defaultBrief}
+	}
+	return &transports{next, forBrief(t)}
+}
+
+func (l *transports) RoundTrip(req *http.Request) (*http.Response, error) {
+	if callOf(req.Context()).Repeatable {
+		return l.kept.RoundTrip(req)
+	}
+	return l.brief.RoundTrip(req)
+}
+
+func forBrief(t *http.Transport) *http.Transport {
+	t = t.Clone()
+	t.IdleConnTimeout = maxIdle
 	return t
 }
 

@@ -1,12 +1,18 @@
 package rest
 
 import (
+	"bufio"
+	"context"
 	"crypto/tls"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -124,4 +130,105 @@ func TestTransports_Defaults(t *testing.T) {
 	custom := testbase.RoundTripper(nil)
 	require.IsType(t, custom, APITransport(custom))
 	require.IsType(t, custom, StorageTransport(custom))
+}
+
+// forgetful is a server that answers the requests of each connection, until the connection has been idle
+// for a while. Then it reads another request, and closes the connection without an answer, which nobody
+// can tell from an answer that was lost.
+type forgetful struct {
+	idle time.Duration
+
+	mu       sync.Mutex
+	dials    int
+	requests int
+}
+
+func (f *forgetful) dial(context.Context, string, string) (net.Conn, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dials++
+	near, far := net.Pipe()
+	go f.serve(far)
+	return near, nil
+}
+
+func (f *forgetful) serve(conn net.Conn) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	last := time.Now()
+	for {
+		req, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		_, _ = io.Copy(io.Discard, req.Body)
+		f.mu.Lock()
+		f.requests++
+		f.mu.Unlock()
+		if time.Since(last) >= f.idle {
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+		last = time.Now()
+	}
+}
+
+// A request that must not be repeated never goes over a connection that has been idle for a second,
+// because the server may just be closing it. Others do.
+func TestTransports_KeepRequestsOffIdleConnections(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		request Request
+		after   time.Duration // the first request
+		dials   int
+	}{
+		"a create, at once":       {create, 0, 1},
+		"a create, after a while": {create, maxIdle + 1, 2},
+		"a create, after minutes": {create, 80 * time.Second, 2},
+		"a GET, after a minute":   {get, time.Minute, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				server := &forgetful{idle: 2 * time.Minute}
+				if !test.request.Repeatable {
+					server.idle = time.Second
+				}
+				c := newClient(APITransport(&http.Transport{DialContext: server.dial}), noRetries)
+				c.Base.Scheme = "http"
+				for range 2 {
+					_, err := c.Call(t.Context(), test.request)
+					require.NoError(t, err)
+					time.Sleep(test.after)
+				}
+				require.Equal(t, test.dials, server.dials)
+				require.Equal(t, 2, server.requests)
+				time.Sleep(2 * time.Minute) // until all connections are closed
+			})
+		})
+	}
+}
+
+// http.Transport repeats a request by itself if it is lost on a connection that had been used before and
+// the request has the header Idempotency-Key, even a POST. Only the Client may decide that.
+func TestTransports_RepeatNothing(t *testing.T) {
+	t.Parallel()
+	for _, header := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		for _, body := range []any{[]string{"a"}, nil} {
+			synctest.Test(t, func(t *testing.T) {
+				server := &forgetful{idle: time.Millisecond}
+				c := newClient(APITransport(&http.Transport{DialContext: server.dial}))
+				c.Base.Scheme = "http"
+				r := Request{Method: http.MethodPost, Path: "/v1/meetings", Body: body, Header: http.Header{header: {"1"}}}
+				_, err := c.Call(t.Context(), r)
+				require.NoError(t, err)
+				time.Sleep(time.Millisecond)
+				resp, err := c.Call(t.Context(), r)
+				require.Error(t, err)
+				require.True(t, resp.MayHaveTakenEffect)
+				require.Equal(t, 2, server.requests)
+				time.Sleep(time.Minute)
+			})
+		}
+	}
 }
