@@ -467,6 +467,8 @@ func (e *Error) kind() failure.Kind {
 		return failure.NoKey
 	case e.unusable != failure.None:
 		return e.unusable
+	case e.Code == "" && ofStatus == failure.None: // the status is good, and nothing else
+		return failure.Unreadable
 	case e.Code == "":
 		return ofStatus
 	case ofStatus == failure.KeyDoubted: // no longer: the code is the service's

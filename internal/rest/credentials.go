@@ -74,15 +74,21 @@ func (c *Client) apiKey(ctx context.Context) (string, error) {
 	return "", &KeyError{notCanceled(ctx, c.Mask.withoutSecrets(err))}
 }
 
-// newKey asks for the key again if the service has rejected that of the last attempt, and reports
-// whether it has changed. It asks once in each call.
-func (c *Client) newKey(ctx context.Context, k *call) (changed bool, err error) {
+// keyAfter401 asks for the key again if the service has rejected that of the last attempt. It asks
+// once in each call.
+func (c *Client) keyAfter401(ctx context.Context, k *call) (keyChange, error) {
 	if k.attempt.Status != http.StatusUnauthorized || k.askedAgain {
-		return false, nil
+		return sameKey, nil
 	}
 	k.askedAgain = true
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, c.timedOut)
 	defer cancel()
 	key, err := c.apiKey(ctx)
-	return err == nil && key != k.key, err
+	switch {
+	case err != nil:
+		return noKey, err
+	case key != k.key:
+		return newKey, nil
+	}
+	return sameKey, nil
 }

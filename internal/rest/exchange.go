@@ -22,8 +22,7 @@ type exchange struct {
 
 func (l *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	k := callOf(req.Context())
-	k.attempts++
-	a := &Attempt{Request: &k.Request, Number: k.attempts}
+	a := &Attempt{Request: &k.Request, Number: k.state.attempts + 1}
 	k.attempt = a
 	began := time.Now()
 	ctx, cancel := context.WithTimeoutCause(WithAttempt(req.Context(), a), l.timeout, l.timedOut)

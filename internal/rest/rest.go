@@ -4,8 +4,8 @@
 //
 // Read [New] first: it assembles the chain that each attempt passes through. Then follow an
 // attempt (attempt.go has its description): limit.go, exchange.go, credentials.go,
-// transport.go, and at last retry.go, which decides what follows it. They use connection.go (what
-// an error of a connection means) and secret.go (how errors lose secrets). How long limit.go waits
+// transport.go, and at last retry.go, which asks decide.go what follows it. They use connection.go
+// (what an error of a connection means) and secret.go (how errors lose secrets). How long limit.go waits
 // is in throttle.go and line.go.
 package rest
 
@@ -53,7 +53,7 @@ func FixedKey(key string) func(context.Context) (string, error) {
 
 // New returns a Client. It does no I/O. Each attempt at a request passes through these links:
 //
-//	retryablehttp  sends the request; then checkRetry decides whether to repeat it, and backoff when
+//	retryablehttp  sends the request, asks checkRetry whether to repeat it, and waits in beforeRetry
 //	http.Client    only wraps errors, with the URL; exchange hides redirects from it
 //	limit          waits until a 429's pause is over, and then for its turn: at a lower pace after
 //	               several 429s, and within the Client's own rate limit
@@ -71,9 +71,10 @@ func New(cfg Config) *Client {
 	chain = &limit{next: chain, throttle: cfg.Throttle}
 	c.retries = retryablehttp.Client{
 		HTTPClient:   &http.Client{Transport: chain},
-		RetryMax:     math.MaxInt, // checkRetry counts
+		RetryMax:     math.MaxInt, // decide counts
 		CheckRetry:   c.checkRetry,
-		Backoff:      backoff,
+		Backoff:      noBackoff,
+		PrepareRetry: beforeRetry,
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
 	return c
@@ -115,21 +116,22 @@ type Response struct {
 // call is a request under way. The links of the chain find it in the context of the request.
 type call struct {
 	Request
+	// response is that of the last attempt that counts. The link exchange reads it.
 	response Response
-	attempts int      // so far
-	attempt  *Attempt // the last one; the link exchange sets it
-	key      string   // of the last attempt
-	// unconnected means that the last attempt never had a connection, so that nothing was sent. Not
-	// every error says so: that of a TLS handshake that broke off may be io.EOF. For a GET, which is
-	// always repeatable, it stays false. The link exchange sets it.
+	// attempt is the last one. The link exchange begins it.
+	attempt *Attempt
+	// unconnected is the field of outcome. For a GET, which is always repeatable, it stays false. The
+	// link exchange sets it.
 	unconnected bool
-	// askedAgain is set once a 401 has led to another question for the key.
+	// key is that of the last attempt. The link credentials sets it.
+	key string
+	// askedAgain means that a 401 has led to another question for the key.
 	askedAgain bool
-	// firstFailure is the end of the first attempt that was worth retrying.
-	firstFailure time.Time
+	// state is what decide knows, and next what it said last.
+	state state
+	next  decision
 	// failure is why the last attempt got no whole response, or was not made. It is nil after a whole
-	// response, even if ctx ends before the next attempt. Only checkRetry and its cannotGoOn set it,
-	// in retry.go.
+	// response, even if ctx ends before the next attempt. checkRetry sets it.
 	failure error
 }
 
@@ -143,6 +145,8 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 func (c *Client) Call(ctx context.Context, r Request) (*Response, error) {
 	k := &call{Request: r}
 	k.response.Request = &k.Request
+	k.state = state{maxRetries: c.MaxRetries, patience: r.Patience, repeatable: r.Repeatable, once: r.Once}
+	k.state.deadline, _ = ctx.Deadline()
 	req, err := c.build(context.WithValue(ctx, callKey{}, k), &k.Request)
 	if err != nil {
 		return &k.response, err

@@ -1,16 +1,12 @@
 package rest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
-
-	"github.com/meeting-minutes/minutes-go/internal/failure"
 )
 
 // MaxRetryAfter is the longest Retry-After that the Client obeys. If the service asks for more, the
@@ -23,128 +19,69 @@ type notSent struct{ error }
 
 var errCalledOff = errors.New("canceled before it was sent")
 
-// checkRetry notes how an attempt ended, decides whether another one follows, and reports the
-// attempt to the observer. It returns an error if a retry was due, but ctx is done or there is no key.
-func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
+// checkRetry is retryablehttp's CheckRetry: it takes the outcome of an attempt to decide, and reports
+// the attempt to the observer. It returns an error if a retry is due, but ctx is done or there is no
+// key.
+func (c *Client) checkRetry(ctx context.Context, _ *http.Response, err error) (bool, error) {
 	k := callOf(ctx)
-	if unsent, ok := errors.AsType[notSent](err); ok {
-		k.cannotGoOn(unsent.error)
+	o := outcome{pause: c.Throttle.Left(k.Background)}
+	unsent, isUnsent := errors.AsType[notSent](err)
+	if isUnsent {
+		o.unsent = true
+		k.decide(o)
+		k.failure = Join(k.failure, unsent.error)
 		if errors.Is(unsent.error, ErrPaused) {
-			k.response.RetryAfter = c.Throttle.Left(k.Background)
+			k.response.RetryAfter = o.pause
 		}
 		return false, nil
 	}
 	a := k.attempt
 	a.Err = notCanceled(ctx, c.Mask.Err(err))
 	k.failure = a.Err
-	k.noteEffect(err)
-	// The next attempt waits for backoff, while the pause of the link limit goes on. So it waits for
-	// the longer of the two.
-	longest := max(longestDelay(a.Number-1, RetryAfter(resp)), c.Throttle.Left(k.Background))
-	useful := !k.Once && k.worthRetrying(resp, err)
-	if useful {
-		k.firstFailure = cmp.Or(k.firstFailure, time.Now())
-		useful = k.hasRetries(c.MaxRetries)
+	o.status = a.Status
+	o.err = err
+	o.unconnected = k.unconnected
+	if o.status != 0 {
+		o.retryAfter = k.response.RetryAfter
 	}
-	newKey, keyErr := c.newKey(ctx, k)
-	if newKey {
-		useful = true
-		longest = max(0, c.Throttle.Left(k.Background))
-	}
-	if useful && ctx.Err() == nil && !tooLate(ctx, longest) { // else this outcome says more than DeadlineExceeded would
+	key, keyErr := c.keyAfter401(ctx, k)
+	o.key = key
+	next := k.decide(o)
+	if next.step == retry && ctx.Err() == nil { // otherwise this outcome says more than ctx.Err() would
 		a.WillRetry = true
-		a.RetryIn = longest
+		a.RetryIn = next.within
 	}
 	if c.Observe != nil {
 		c.Observe(ctx, *a)
 	}
 	switch {
 	case keyErr != nil:
-		k.cannotGoOn(keyErr)
+		k.failure = Join(k.failure, keyErr)
 		return false, keyErr
-	case useful && !a.WillRetry:
-		// A retry was due, but ctx is done, or its deadline is too near. In the latter case, the caller
-		// gets the response or the error of this attempt.
-		return false, ctx.Err()
+	case next.step == stop || a.WillRetry:
+		return a.WillRetry, nil
 	}
-	return a.WillRetry, nil
+	return false, ctx.Err() // nil if only the deadline is too near: then the caller gets this outcome
 }
 
-// cannotGoOn notes why there is no attempt with the next key, or why an attempt was not sent. It
-// drops a 401, which concerned an earlier key. Other responses stay.
-func (k *call) cannotGoOn(why error) {
-	k.failure = Join(k.failure, why)
-	if k.response.Status == http.StatusUnauthorized {
-		k.response = Response{Request: &k.Request, MayHaveTakenEffect: k.response.MayHaveTakenEffect}
+// decide decides what follows an attempt.
+func (k *call) decide(o outcome) decision {
+	k.next, k.state = decide(k.state, o, time.Now())
+	if k.next.dropResponse {
+		k.response = Response{Request: &k.Request}
 	}
+	k.response.MayHaveTakenEffect = k.state.mayHaveTakenEffect
+	return k.next
 }
 
-// backoff returns the wait before a retry. After a 401, there is a new key, which need not wait.
-func backoff(_, _ time.Duration, retry int, resp *http.Response) time.Duration {
-	if resp != nil && resp.StatusCode == http.StatusUnauthorized {
-		return 0
-	}
-	return Delay(retry, RetryAfter(resp))
+// beforeRetry is retryablehttp's PrepareRetry: it waits. Its Backoff does not, because it cannot know
+// the call if there was no response.
+func beforeRetry(req *http.Request) error {
+	return Sleep(req.Context(), callOf(req.Context()).next.wait())
 }
 
-// noteEffect notes whether the service may have carried out the request, after an attempt that
-// ended with err or a response.
-func (k *call) noteEffect(err error) {
-	if k.attempt.Status/100 == 4 || k.neverSent(err) { // a 4xx is a rejection, so nothing was done
-		return
-	}
-	k.response.MayHaveTakenEffect = true
-	// Without a response to this attempt, k has that of an earlier one. A 4xx there would say that
-	// nothing was done.
-	if k.attempt.Status == 0 && k.response.Status/100 == 4 {
-		k.response = Response{Request: &k.Request, MayHaveTakenEffect: true}
-	}
-}
-
-// hasRetries reports whether the call has retries left, of maxRetries or because of its Patience.
-func (k *call) hasRetries(maxRetries int) bool {
-	patient := maxRetries > 0 && time.Since(k.firstFailure) < k.Patience
-	return k.attempts <= maxRetries || patient
-}
-
-// neverSent reports whether the server cannot have received the last attempt, which ended with err.
-func (k *call) neverSent(err error) bool { return k.unconnected || NeverSent(err) }
-
-// worthRetrying reports whether another attempt is safe and may succeed, after one that ended with
-// resp or err.
-func (k *call) worthRetrying(resp *http.Response, err error) bool {
-	kind := KindOf(k.attempt.Status, err)
-	if err != nil && k.unconnected && kind == failure.Lost {
-		kind = failure.NotConnected
-	}
-	retried := failure.Means[kind].Retried
-	return (retried == failure.Always || retried == failure.IfSafe && k.Repeatable) && RetryAfter(resp) <= MaxRetryAfter
-}
-
-// KindOf returns the kind of a failure, from the status of the response, which is 0 if there was
-// none, and from the error of the transport. A code of the service, which this package does not
-// know, may say more.
-func KindOf(status int, err error) failure.Kind {
-	switch {
-	case Misconfigured(err):
-		return failure.Misconfigured
-	case status == http.StatusTooManyRequests:
-		return failure.RateLimited
-	case status == http.StatusUnauthorized:
-		return failure.KeyDoubted
-	case slices.Contains([]int{500, 502, 503, 504}, status):
-		return failure.ServerFailed
-	case status == http.StatusRequestTimeout, status >= 500:
-		return failure.ServerUnsure
-	case NeverSent(err):
-		return failure.NotConnected
-	case err != nil, status == 0:
-		return failure.Lost
-	case status/100 == 2:
-		return failure.Unreadable
-	}
-	return failure.ForeignStatus
-}
+// noBackoff is retryablehttp's Backoff: beforeRetry waits.
+func noBackoff(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return 0 }
 
 // DefaultMaxRetries makes a call that is safe to repeat survive any outage of 15 seconds, since its
 // delays add up to 15.75 to 31.5 seconds. With one less, an eighth of the calls would fail in an

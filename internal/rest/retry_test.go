@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,109 +20,72 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-func TestRetry_OnlyIfSafe(t *testing.T) {
+// checkRetry passes on what decide is to know of an attempt. decide_test.go has what follows.
+func TestRetry_KnowsHowAnAttemptEnded(t *testing.T) {
 	t.Parallel()
-	const never, repeatable, always = 0, 1, 2
-	lost := func(err error) answer { return answer{err: err} }
+	brokenOff := testbase.Failing(io.ErrUnexpectedEOF)
 	for name, test := range map[string]struct {
-		answer answer
-		retry  int
+		answer   answer
+		attempts [2]int // at a request that is repeatable, and at another one
+		fails    bool
 	}{
-		"429":                   {answer{status: 429}, always},
-		"429 for a minute":      {answer{status: 429, retryAfter: "60"}, always},
-		"429 for longer":        {answer{status: 429, retryAfter: "61"}, never},
-		"connection refused":    {lost(testbase.ErrRefused), always},
-		"no such host":          {lost(testbase.ErrNoHost), always},
-		"503 of a proxy":        {lost(&ProxyError{"proxy", "503 Service Unavailable"}), always},
-		"407 of a proxy":        {lost(&ProxyError{"proxy", "407 Proxy Authentication Required"}), never},
-		"untrusted certificate": {lost(testbase.ErrUntrusted), never},
-		"no TLS":                {lost(testbase.ErrHandshake), never},
-		"500":                   {answer{status: 500}, repeatable},
-		"502":                   {answer{status: 502}, repeatable},
-		"503":                   {answer{status: 503}, repeatable},
-		"503 for longer":        {answer{status: 503, retryAfter: "3600"}, never},
-		"504":                   {answer{status: 504}, repeatable},
-		"reset":                 {lost(syscall.ECONNRESET), repeatable},
-		"idle connection lost":  {lost(errors.New("http: server closed idle connection")), repeatable},
-		"timeout":               {answer{after: time.Hour}, repeatable},
-		"truncated 200":         {answer{status: 200, body: testbase.Failing(io.ErrUnexpectedEOF)}, repeatable},
-		"truncated 404":         {answer{status: 404, body: testbase.Failing(io.ErrUnexpectedEOF)}, repeatable},
-		"truncated 500":         {answer{status: 500, body: testbase.Failing(io.ErrUnexpectedEOF)}, repeatable},
-		"truncated 429":         {answer{status: 429, body: testbase.Failing(io.ErrUnexpectedEOF)}, always},
-		"501":                   {answer{status: 501}, never},
-		"408":                   {answer{status: 408}, never},
-		"409":                   {answer{status: 409}, never},
-		"404":                   {answer{status: 404}, never},
-		"redirect":              {answer{status: 307, location: "https://elsewhere.example/"}, never},
-		"redirect to nowhere":   {answer{status: 301, location: "http://[::1:%zz"}, never},
+		"429":                 {answer{status: 429}, [2]int{5, 5}, false},
+		"429 for longer":      {answer{status: 429, retryAfter: "61"}, [2]int{1, 1}, false},
+		"429 that broke off":  {answer{status: 429, body: brokenOff}, [2]int{5, 5}, false},
+		"503":                 {answer{status: 503}, [2]int{5, 1}, false},
+		"500 that broke off":  {answer{status: 500, body: brokenOff}, [2]int{5, 1}, false},
+		"200 that broke off":  {answer{status: 200, body: brokenOff}, [2]int{5, 1}, true},
+		"404 that broke off":  {answer{status: 404, body: brokenOff}, [2]int{5, 1}, true},
+		"reset":               {answer{err: syscall.ECONNRESET}, [2]int{5, 1}, true},
+		"timeout":             {answer{after: time.Hour}, [2]int{5, 1}, true},
+		"connection refused":  {answer{err: testbase.ErrRefused}, [2]int{5, 5}, true},
+		"404":                 {answer{status: 404}, [2]int{1, 1}, false},
+		"redirect":            {answer{status: 307, location: "https://elsewhere.example/"}, [2]int{1, 1}, false},
+		"redirect to nowhere": {answer{status: 301, location: "http://[::1:%zz"}, [2]int{1, 1}, false},
 	} {
-		for _, r := range []Request{get, create, {Method: http.MethodGet, Path: "/", Repeatable: true, Once: true}} {
-			t.Run(fmt.Sprintf("%s/%s/once=%t", name, r.Method, r.Once), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					s := &service{answers: []answer{test.answer}}
-					var last Attempt
-					resp, err := newClient(s, func(cfg *Config) {
-						cfg.Observe = func(_ context.Context, a Attempt) { last = a }
-					}).Call(t.Context(), r)
-					attempts := 1
-					if !r.Once && (test.retry == always || test.retry == repeatable && r.Repeatable) {
-						attempts = 5
-					}
-					require.Len(t, s.sent, attempts)
-					require.False(t, last.WillRetry)
-					require.Equal(t, test.answer.status, resp.Status)
-					brokeOff := test.answer.status != 0 && test.answer.status != 429 && test.answer.status < 500 &&
-						test.answer.body != nil
-					require.Equal(t, test.answer.status == 0 || brokeOff, err != nil)
-					if test.answer.err != nil {
-						require.ErrorIs(t, err, test.answer.err)
-					}
+		for i, r := range []Request{get, create} {
+			for _, once := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/once=%t", name, r.Method, once), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						s := &service{answers: []answer{test.answer}}
+						in := r
+						in.Once = once
+						var last Attempt
+						resp, err := newClient(s, func(cfg *Config) {
+							cfg.Observe = func(_ context.Context, a Attempt) { last = a }
+						}).Call(t.Context(), in)
+						attempts := test.attempts[i]
+						if once {
+							attempts = 1
+						}
+						require.Len(t, s.sent, attempts)
+						require.False(t, last.WillRetry)
+						require.Equal(t, test.answer.status, resp.Status)
+						require.Equal(t, test.fails, err != nil)
+						if test.answer.err != nil {
+							require.ErrorIs(t, err, test.answer.err)
+						}
+					})
 				})
-			})
+			}
 		}
 	}
 }
 
-// The wait before a retry is random, from half of the longest wait to all of it.
-func TestRetry_Waits(t *testing.T) {
+func TestRetry_WaitsAsDecided(t *testing.T) {
 	t.Parallel()
-	waits := func(n ...time.Duration) []time.Duration { return n }
-	const s = time.Second
-	doubling := append(waits(s/2, s, 2*s, 4*s, 8*s, 16*s), slices.Repeat(waits(30*s), 14)...)
-	for name, test := range map[string]struct {
-		answer  answer
-		asked   time.Duration   // by the service, on top of
-		backoff []time.Duration // the longest
-	}{
-		"502":                     {answer{status: 502}, 0, doubling},
-		"lost":                    {answer{err: io.EOF}, 0, waits(s/2, s)},
-		"503 for 3 s":             {answer{status: 503, retryAfter: "3"}, 3 * s, waits(s/2, s)},
-		"500 ignores Retry-After": {answer{status: 500, retryAfter: "30"}, 0, waits(s/2, s)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				retries := len(test.backoff)
-				waited := make([][]time.Duration, retries) // by the number of the retry
-				for range testbase.Many(100, 50) {
-					sv := &service{answers: []answer{test.answer}}
-					_, _ = newClient(sv, func(cfg *Config) { cfg.MaxRetries = retries }).Call(t.Context(), get)
-					require.Len(t, sv.sent, retries+1)
-					for n := range retries {
-						waited[n] = append(waited[n], sv.sent[n+1].Sub(sv.sent[n]))
-					}
-				}
-				for n, longest := range test.backoff {
-					least := slices.Min(waited[n])
-					most := slices.Max(waited[n])
-					require.GreaterOrEqual(t, least, test.asked+longest/2, "retry %d", n)
-					require.LessOrEqual(t, most, test.asked+longest, "retry %d", n)
-					require.Greater(t, most-least, longest/3, "retry %d: jitter", n)
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{answers: []answer{{status: 503, retryAfter: "3"}, {err: io.EOF}, {status: 200}}}
+		_, err := newClient(s).Call(t.Context(), get)
+		require.NoError(t, err)
+		first := s.sent[1].Sub(s.sent[0])
+		second := s.sent[2].Sub(s.sent[1])
+		require.GreaterOrEqual(t, first, 3*time.Second+time.Second/4)
+		require.LessOrEqual(t, first, 3*time.Second+time.Second/2)
+		require.GreaterOrEqual(t, second, time.Second/2)
+		require.LessOrEqual(t, second, time.Second)
+	})
 }
 
 // outage is a service that cannot be reached, or whose proxy says so, until the outage ends.
@@ -164,39 +126,17 @@ func TestRetry_SurvivesShortOutages(t *testing.T) {
 }
 
 // A patient request goes on for its Patience after the first failure, however few retries there
-// are.
+// are, unless they are switched off.
 func TestRetry_GoesOnForPatience(t *testing.T) {
 	t.Parallel()
 	patient := get
 	patient.Patience = time.Minute
-	unsafe := create
-	unsafe.Patience = time.Minute
-	once := patient
-	once.Once = true
-	for name, test := range map[string]struct {
-		maxRetries int
-		in         Request
-		lasts      time.Duration
-		survives   bool
-	}{
-		"default":          {DefaultMaxRetries, patient, time.Minute, true},
-		"one retry":        {1, patient, time.Minute, true},
-		"no retries":       {0, patient, time.Second, false},
-		"too long":         {1, patient, 2 * time.Minute, false},
-		"not safe":         {1, unsafe, time.Second / 10, false},
-		"one attempt":      {1, once, time.Second / 10, false},
-		"without patience": {1, get, time.Second, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for range testbase.Many(100, 20) {
-				synctest.Test(t, func(t *testing.T) {
-					c := newClient(outage(502, test.lasts), func(cfg *Config) { cfg.MaxRetries = test.maxRetries })
-					resp, err := c.Call(t.Context(), test.in)
-					require.NoError(t, err)
-					require.Equal(t, test.survives, resp.Status == http.StatusOK)
-				})
-			}
+	for maxRetries, survives := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClient(outage(502, time.Minute), func(cfg *Config) { cfg.MaxRetries = maxRetries })
+			resp, err := c.Call(t.Context(), patient)
+			require.NoError(t, err)
+			require.Equal(t, survives, resp.Status == http.StatusOK, "%d retries", maxRetries)
 		})
 	}
 }
@@ -209,11 +149,9 @@ func TestRetry_NotAfterDeadline(t *testing.T) {
 		deadline time.Duration
 		attempts int
 	}{
-		"503, longer than Retry-After":  {answer{status: 503, retryAfter: "20"}, 21 * time.Second, 2},
-		"503, shorter than Retry-After": {answer{status: 503, retryAfter: "20"}, 19 * time.Second, 1},
-		"429, longer than the pause":    {answer{status: 429, retryAfter: "20"}, 21 * time.Second, 2},
-		"429, shorter than the pause":   {answer{status: 429, retryAfter: "20"}, 19 * time.Second, 1},
-		"shorter than the backoff":      {answer{status: 502}, 400 * time.Millisecond, 1},
+		"503":                            {answer{status: 503, retryAfter: "20"}, 19 * time.Second, 1},
+		"429":                            {answer{status: 429, retryAfter: "20"}, 19 * time.Second, 1},
+		"429, but the pause ends before": {answer{status: 429, retryAfter: "20"}, 21 * time.Second, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -255,8 +193,12 @@ func TestRetry_EndsWithContext(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				start := time.Now()
 				time.AfterFunc(5*time.Second, func() { cancel(shutdown) })
-				resp, err := newClient(s).Call(ctx, get)
+				var last Attempt
+				resp, err := newClient(s, func(cfg *Config) {
+					cfg.Observe = func(_ context.Context, a Attempt) { last = a }
+				}).Call(ctx, get)
 				require.Less(t, time.Since(start), 5*time.Second+2)
+				require.Equal(t, last.Took < 5*time.Second, last.WillRetry)
 				require.ErrorIs(t, err, context.Canceled)
 				require.ErrorIs(t, err, shutdown)
 				require.Len(t, s.sent, 1)
@@ -282,31 +224,6 @@ func TestRetry_EndsWithContext(t *testing.T) {
 // slowly returns a body that ends with err, a nanosecond after its context.
 func slowly(err error) io.Reader {
 	return testbase.ReaderFunc(func([]byte) (int, error) { time.Sleep(2 * time.Nanosecond); return 0, err })
-}
-
-func TestRetry_RecordsEffect(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		first answer
-		want  bool
-	}{
-		"lost":          {answer{err: io.EOF}, true},
-		"502":           {answer{status: 502}, true},
-		"timeout":       {answer{after: time.Hour}, true},
-		"429":           {answer{status: 429}, false},
-		"no connection": {answer{err: testbase.ErrRefused}, false},
-		"truncated 404": {answer{status: 404, body: testbase.Failing(io.EOF)}, false},
-		"404":           {answer{status: 404}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				resp, err := newClient(&service{answers: []answer{test.first, {status: 404}}}).Call(t.Context(), get)
-				require.NoError(t, err)
-				require.Equal(t, test.want, resp.MayHaveTakenEffect)
-			})
-		})
-	}
 }
 
 // If a later attempt is lost, the caller gets the response of an earlier one, and the error.
