@@ -41,7 +41,8 @@
 //   - [*WaitError]: a wait, or the fetch after it, ended without a result.
 //   - [*ParamError]: the Client cannot use a parameter or a recording, and did not send it.
 //
-// [Retryable] reports whether the same call may succeed later, [RetryAfter] says when, and
+// [Retryable] reports whether the same call may succeed later, [RetryAfter] says how long the
+// service asked to wait, if it did, and
 // [KeyRejected] reports whether other calls will fail as well. Every call can also return the
 // following errors, which most methods therefore do not list:
 //
@@ -55,10 +56,10 @@
 //
 // # Operations and scopes
 //
-// Section numbers refer to [docs/api.md], our own description of the service's API reference
-// (version 1.1.0). Its [section 4] lists all operations and scopes. "Assumed" marks what the
-// service's reference does not specify, so the real service may differ; [WithRoute] overrides an
-// assumed route.
+// Section numbers refer to the API guide, [docs/api.md], which describes version 1.1.0 of the service.
+// Its [section 4] lists all operations and scopes. "Assumed" marks what the service's own API
+// reference does not specify, so the real service may differ; [WithRoute] overrides an assumed
+// route.
 //
 // # Further reading
 //
