@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -240,6 +241,14 @@ func checkThat(param string, ok bool, reason string) error {
 	return &ParamError{Param: param, Reason: reason}
 }
 
+// checkUTF8 returns a ParamError unless values that identify something are valid UTF-8. JSON would
+// replace their other bytes, so that two values became one, and named another object. Texts that
+// identify nothing, such as titles, may lose such bytes.
+func checkUTF8(param string, values ...string) error {
+	invalid := slices.ContainsFunc(values, func(v string) bool { return !utf8.ValidString(v) })
+	return checkThat(param, !invalid, "is not valid UTF-8")
+}
+
 func checkGiven(param string, given bool) error { return checkThat(param, given, "must not be nil") }
 
 // checkID returns a ParamError for an id that would change the path of the request, and for one
@@ -255,7 +264,7 @@ func (c *core) checkID(param, id string) error {
 	case c.mask.Text(id) != id:
 		return &ParamError{Param: param, Reason: "contains the API key"}
 	}
-	return nil
+	return checkUTF8(param, id)
 }
 
 // pathProblem returns why a path cannot be sent unchanged or would lead to another path, or "".

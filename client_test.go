@@ -220,6 +220,56 @@ func TestMeetings_RejectUnusableIDs(t *testing.T) {
 	})
 }
 
+// JSON replaces bytes that are not UTF-8, so two strings that identify something could become one.
+func TestClient_RejectsIdentifiersThatAreNotUTF8(t *testing.T) {
+	t.Parallel()
+	const bad = "a\xff"
+	c := testkit.Silent(t)
+	ctx := t.Context()
+	create := func(p minutes.MeetingCreateParams) error {
+		_, _, err := c.Meetings.Create(ctx, &p)
+		return err
+	}
+	process := func(p minutes.MeetingCreateParams) error {
+		source := func(context.Context) (minutes.Recording, error) { panic("opened") }
+		for r, err := range c.Meetings.ProcessAll(ctx, slices.Values([]minutes.Job{{Params: &p, Source: source}}), nil) {
+			require.NoError(t, err)
+			require.IsType(t, new(minutes.ParamError), r.Err)
+		}
+		_, err := c.Meetings.Process(ctx, &p, source, nil)
+		return err
+	}
+	all := func() (err error) {
+		for _, err = range c.Meetings.All(ctx, &minutes.MeetingListParams{ExternalID: bad}) {
+		}
+		return err
+	}
+	one := func(_ any, err error) error { return err }
+	for _, test := range []struct {
+		param string
+		err   error
+	}{
+		{"params.ExternalID", create(minutes.MeetingCreateParams{ExternalID: bad})},
+		{"params.ParticipantIDs", create(minutes.MeetingCreateParams{ParticipantIDs: []string{"emp_ada", bad}})},
+		{"params.ProjectID", create(minutes.MeetingCreateParams{ProjectID: bad})},
+		{"params.SharedWith", create(minutes.MeetingCreateParams{SharedWith: []string{bad}})},
+		{"params.TemplateID", create(minutes.MeetingCreateParams{TemplateID: bad})},
+		{"params.ExternalID", process(minutes.MeetingCreateParams{ExternalID: bad})},
+		{"params.ExternalID", all()},
+		{"params.ExternalID", one(c.Meetings.List(ctx, &minutes.MeetingListParams{ExternalID: bad}))},
+		{"externalID", one(c.Meetings.FindByExternalID(ctx, bad))},
+		{"id", one(c.Meetings.Get(ctx, bad))},
+		{"params.ProjectID", one(c.Meetings.Update(ctx, "mtg_1", &minutes.MeetingUpdateParams{ProjectID: new(bad)}))},
+		{"memberIDs", one(c.Meetings.SetParticipants(ctx, "mtg_1", []string{bad}))},
+		{"contentType", one(c.Meetings.UploadURL(ctx, "mtg_1", "audio/"+bad))},
+		{"params.Email", one(c.Members.Create(ctx, &minutes.MemberCreateParams{Name: "Ada", Email: bad}))},
+		{"terms", one(c.Vocabulary.Replace(ctx, []string{bad}))},
+		{"term", one(c.Vocabulary.Add(ctx, bad))},
+	} {
+		testkit.RequireParamError(t, test.err, test.param, bad)
+	}
+}
+
 // Every other id is one path segment, whatever it contains, and arrives unchanged.
 func TestMeetings_IDIsOnePathSegment(t *testing.T) {
 	t.Parallel()

@@ -68,7 +68,8 @@ const (
 	ErrMinutesNotReady     ErrorCode = "MINUTES_NOT_READY"     // 409: they do not exist yet
 	ErrTranscriptNotReady  ErrorCode = "TRANSCRIPT_NOT_READY"  // 409: it does not exist yet
 	ErrParticipantsLocked  ErrorCode = "PARTICIPANTS_LOCKED"   // 409: the meeting has audio
-	// 409: the ExternalID belongs to a meeting that the key cannot see (assumed).
+	// 409: the ExternalID belongs to a meeting that the key cannot see (assumed). Process also returns it
+	// for a meeting with another date.
 	ErrExternalIDTaken ErrorCode = "EXTERNAL_ID_TAKEN"
 
 	// 500: a fault on the service's side.
@@ -110,7 +111,7 @@ const ErrRateLimited ErrorCode = "RATE_LIMITED"
 //     Client did not get to try. The 401 says nothing about the new key.
 type Error struct {
 	// StatusCode is that of the last response, or 0 if there was none. It is also 0 if
-	// FindByExternalID found no meeting.
+	// FindByExternalID found no meeting, or Process one with another date.
 	StatusCode int
 	// Code is the service's code (section 7), as sent, or ErrRateLimited. It is empty if the
 	// response did not come from the service.

@@ -271,7 +271,8 @@ type MeetingCreateParams struct {
 	Date  string `json:"date,omitempty"` // YYYY-MM-DD; see DateOf
 	Time  string `json:"time,omitempty"` // HH:MM, for display only; see TimeOfDay
 	// ExternalID is the caller's own reference, at most 128 characters, unique within the
-	// organisation. It makes Create and Process idempotent, so you can repeat them.
+	// organisation for ever: not "weekly", but "weekly-2026-11-20". It makes Create and Process
+	// idempotent, so you can repeat them with the same parameters.
 	ExternalID string `json:"external_id,omitempty"`
 	// ParticipantIDs are member ids, with which the transcript spells names better, and the minutes
 	// can name the speakers. Set them before the upload, because they cannot change after it.
@@ -291,9 +292,24 @@ type MeetingUpdateParams struct {
 	ProjectID *string `json:"project_id,omitempty"` // "" takes the meeting out of its project
 }
 
+// check checks what can be known to be unusable before a request.
+func (p *MeetingCreateParams) check() error {
+	if p == nil {
+		return checkGiven("params", false)
+	}
+	return cmp.Or(
+		checkUTF8("params.ExternalID", p.ExternalID),
+		checkUTF8("params.ParticipantIDs", p.ParticipantIDs...),
+		checkUTF8("params.ProjectID", p.ProjectID),
+		checkUTF8("params.SharedWith", p.SharedWith...),
+		checkUTF8("params.TemplateID", p.TemplateID),
+	)
+}
+
 // Create creates a meeting, and needs the scope meetings:write. If a meeting with the same
-// ExternalID exists, Create returns that meeting unchanged, and created is false. So created is
-// also false if the first attempt created the meeting, but its response was lost and a retry found
+// ExternalID exists, Create returns that meeting unchanged, with its own title, date and recording,
+// and created is false. So compare them with params, or call Process, which compares the date.
+// created is also false if the first attempt created the meeting, but its response was lost and a retry found
 // the meeting. Without an ExternalID, Create is retried only after a 429 or if there was no
 // connection. If it then fails without a response, the meeting may exist nevertheless.
 //
@@ -302,22 +318,31 @@ type MeetingUpdateParams struct {
 //   - [ErrInvalidDate], [ErrInvalidTime], [ErrInvalidExternalID], [ErrInvalidSharedWith]
 //   - [ErrNotFound]: a participant, the project or the template is unknown (assumed).
 //   - [ErrExternalIDTaken]: the key cannot see the meeting that has the ExternalID (assumed).
+//   - *[ParamError]: params is nil, or its ExternalID or another id is not valid UTF-8.
 func (s *MeetingsService) Create(
 	ctx context.Context, params *MeetingCreateParams,
 ) (m *Meeting, created bool, err error) {
-	return s.core.createMeeting(ctx, params, 0)
+	m, resp, err := s.core.createMeeting(ctx, params, 0)
+	return m, err == nil && resp.Status == http.StatusCreated, err
 }
 
 // createMeeting is Create with Patience.
 func (c *core) createMeeting(
 	ctx context.Context, params *MeetingCreateParams, patience time.Duration,
-) (m *Meeting, created bool, err error) {
-	if err := checkGiven("params", params != nil); err != nil {
-		return nil, false, err
+) (*Meeting, *rest.Response, error) {
+	err := params.check()
+	if err != nil {
+		return nil, nil, err
 	}
 	in := rest.Request{Body: params, Repeatable: params.ExternalID != "", Patience: patience}
 	m, resp, err := c.callMeeting(ctx, OpMeetingsCreate, in)
-	return m, err == nil && resp.Status == http.StatusCreated, err
+	if err != nil {
+		return nil, resp, err
+	}
+	if m.ExternalID != "" && m.ExternalID != params.ExternalID {
+		return nil, resp, c.requestError(resp, "the response is about a meeting with another external_id")
+	}
+	return m, resp, nil
 }
 
 // Get returns one meeting, and needs the scope meetings:read. To wait for a status, use
@@ -334,10 +359,15 @@ func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) 
 // meetings:read.
 //
 // Errors: [ErrInvalidExternalID], [ErrNotFound] (no such meeting that the key can see; its
-// StatusCode is 0, because the service sent a 200 with a list).
+// StatusCode is 0, because the service sent a 200 with a list), *[ParamError] (externalID is empty or
+// not valid UTF-8).
 func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {
-	if externalID == "" {
-		return nil, &ParamError{Param: "externalID", Reason: "must not be empty"}
+	err := cmp.Or(
+		checkThat("externalID", externalID != "", "must not be empty"),
+		checkUTF8("externalID", externalID),
+	)
+	if err != nil {
+		return nil, err
 	}
 	c := s.core
 	sent := c.poller.Sending()
@@ -371,6 +401,10 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 // [section 8]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#8-limits-and-costs
 func (s *MeetingsService) Update(ctx context.Context, id string, params *MeetingUpdateParams) (*Meeting, error) {
 	params = cmp.Or(params, new(MeetingUpdateParams))
+	err := checkUTF8("params.ProjectID", *cmp.Or(params.ProjectID, new(string)))
+	if err != nil {
+		return nil, err
+	}
 	m, _, err := s.core.callMeeting(ctx, OpMeetingsUpdate, rest.Request{ID: id, Body: params})
 	return m, err
 }
@@ -399,7 +433,8 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 // Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; assumed: also no such member),
 // [ErrForbidden] (assumed), [ErrParticipantsLocked].
 func (s *MeetingsService) SetParticipants(ctx context.Context, id string, memberIDs []string) (*Meeting, error) {
-	if err := checkGiven("memberIDs", memberIDs != nil); err != nil {
+	err := cmp.Or(checkGiven("memberIDs", memberIDs != nil), checkUTF8("memberIDs", memberIDs...))
+	if err != nil {
 		return nil, err
 	}
 	var body struct {
@@ -425,8 +460,12 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 func (c *core) uploadURL(
 	ctx context.Context, id, contentType string, patience time.Duration,
 ) (*UploadTarget, *rest.Response, error) {
-	if contentType == "" {
-		return nil, nil, &ParamError{Param: "contentType", Reason: "must not be empty"}
+	err := cmp.Or(
+		checkThat("contentType", contentType != "", "must not be empty"),
+		checkUTF8("contentType", contentType),
+	)
+	if err != nil {
+		return nil, nil, err
 	}
 	var body struct {
 		ContentType string `json:"content_type"`

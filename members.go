@@ -64,7 +64,11 @@ func (s *MembersService) List(ctx context.Context) ([]*Member, error) {
 // Errors: [ErrInvalidRequest], [ErrInvalidEmail], [ErrEmailTaken] (Details names the member with
 // the address), [ErrMemberLimitExceeded].
 func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams) (*Member, error) {
-	if err := checkGiven("params", params != nil); err != nil {
+	err := checkGiven("params", params != nil)
+	if err == nil {
+		err = checkUTF8("params.Email", params.Email)
+	}
+	if err != nil {
 		return nil, err
 	}
 	m, _, err := call[Member](ctx, s.core, OpMembersCreate, rest.Request{Body: params})

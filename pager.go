@@ -38,8 +38,15 @@ func (p *MeetingPage) missing(r received) string { return missingList("meetings"
 // nil. To read all pages, use [MeetingsService.All].
 //
 // Errors: [ErrInvalidRequest] (filters that exclude each other), [ErrInvalidLimit],
-// [ErrInvalidCursor], [ErrInvalidDate], [ErrInvalidDateRange].
+// [ErrInvalidCursor], [ErrInvalidDate], [ErrInvalidDateRange], *[ParamError] (ExternalID is not valid
+// UTF-8).
 func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
+	if params != nil {
+		err := checkUTF8("params.ExternalID", params.ExternalID)
+		if err != nil {
+			return nil, err
+		}
+	}
 	page, _, err := call[MeetingPage](ctx, s.core, OpMeetingsList, rest.Request{Query: params})
 	return page, err
 }
@@ -60,6 +67,11 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 		first.Limit = largestPage
 	}
 	return func(yield func(*Meeting, error) bool) {
+		err := checkUTF8("params.ExternalID", first.ExternalID)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		next := first // a caller may range over the sequence again
 		seen := map[string]bool{next.Cursor: true}
 		var body bytes.Buffer // of one page after the other, because a body takes as much memory as its meetings

@@ -3,10 +3,13 @@ package minutes
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"log/slog"
+	"net/http"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
@@ -80,9 +83,12 @@ type Result struct {
 //     Client.
 //
 // Errors:
-//   - *[ParamError] with a nil Result: params or source is nil, or opts are invalid. All other
-//     errors come with a Result.
+//   - *[ParamError] with a nil Result: params or source is nil, an id in params is not valid UTF-8, or
+//     opts are invalid. All other errors come with a Result.
 //   - Any error that source returns, and those of Create, Upload and WaitForMinutes.
+//   - [ErrExternalIDTaken]: the ExternalID belongs to another meeting, because that has another Date
+//     (StatusCode is 0), or because the key cannot see it (assumed). Nothing is uploaded. In the first
+//     case, Result has the meeting; if it is the same after all, call Resume with its id.
 //   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. To try again, delete
 //     the meeting and call Process again.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within ten minutes of the upload.
@@ -94,7 +100,7 @@ func (s *MeetingsService) Process(
 	o, err := opts.checked()
 	err = cmp.Or(err,
 		checkGiven("ctx", ctx != nil),
-		checkGiven("params", params != nil),
+		params.check(),
 		checkGiven("source", source != nil),
 	)
 	if err != nil {
@@ -188,13 +194,16 @@ func (p *processing) withoutRecording(ctx context.Context, r *Result, err error)
 func (p *processing) createAndUpload(ctx context.Context, r *Result, rec Recording) error {
 	shared := true // with other workers
 	if r.Meeting == nil {
-		m, created, err := p.core.createMeeting(ctx, r.Params, storage.Patience)
+		m, resp, err := p.core.createMeeting(ctx, r.Params, storage.Patience)
 		if err != nil {
 			return err
 		}
 		r.Meeting = m
 		r.MeetingID = m.ID
-		r.Created = created
+		r.Created = resp.Status == http.StatusCreated
+		if !r.Created && m.Date != "" && m.Date != r.Params.Date {
+			return p.core.otherMeeting(resp, m, r.Params)
+		}
 		shared = r.Params.ExternalID != ""
 	}
 	if r.Meeting.Status != StatusCreated {
@@ -203,6 +212,17 @@ func (p *processing) createAndUpload(ctx context.Context, r *Result, rec Recordi
 	confirmed, err := p.core.upload(ctx, r.MeetingID, rec, p.opts.Progress, shared)
 	r.Uploaded = confirmed
 	return err
+}
+
+// otherMeeting returns the error of a meeting that has the ExternalID and another date. Its title does
+// not matter, because people rename meetings.
+func (c *core) otherMeeting(resp *rest.Response, m *Meeting, params *MeetingCreateParams) *Error {
+	taken := c.requestError(resp, fmt.Sprintf("meeting %s has this ExternalID, and its date is %s, not %s: "+
+		"use another ExternalID, or call Resume with the meeting's id if it is the same meeting after all",
+		m.ID, m.Date, params.Date))
+	taken.StatusCode = 0
+	taken.Code = ErrExternalIDTaken
+	return taken
 }
 
 // awaitMinutes waits after the upload, and fetches the minutes and the transcript.
@@ -311,7 +331,7 @@ func startable(jobs iter.Seq[Job], starting chan struct{}) inputs[Job] {
 // job does one job of ProcessAll.
 func (p *processing) job(ctx context.Context, job Job) *Result {
 	r := &Result{Params: job.Params}
-	r.Err = cmp.Or(checkGiven("params", job.Params != nil), checkGiven("source", job.Source != nil))
+	r.Err = cmp.Or(job.Params.check(), checkGiven("source", job.Source != nil))
 	if r.Err == nil {
 		r.Err = p.createUploadWait(ctx, r)
 	}

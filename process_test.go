@@ -67,6 +67,61 @@ func TestProcess_TurnsARecordingIntoMinutes(t *testing.T) {
 	})
 }
 
+// An ExternalID that belongs to a meeting of another date never leads to its minutes, and no recording
+// goes into that meeting.
+func TestProcess_RejectsTheExternalIDOfAnotherMeeting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		taken, _, err := c.Meetings.Create(t.Context(), weekly("x"))
+		require.NoError(t, err)
+		board := &minutes.MeetingCreateParams{Title: "Board", Date: "2026-11-27", ExternalID: "x"}
+		check := func(r *minutes.Result, err error) {
+			require.ErrorIs(t, err, minutes.ErrExternalIDTaken)
+			e, _ := errors.AsType[*minutes.Error](err)
+			require.Zero(t, e.StatusCode)
+			require.False(t, minutes.Retryable(err))
+			for _, part := range []string{taken.ID, "2026-11-20", "2026-11-27", "Resume"} {
+				require.ErrorContains(t, err, part)
+			}
+			require.Equal(t, taken.ID, r.MeetingID)
+			require.Equal(t, "Weekly", r.Meeting.Title)
+			require.False(t, r.Created)
+		}
+		for range 2 { // the second time, the meeting has minutes
+			check(c.Meetings.Process(t.Context(), board, testkit.Audio(10), nil))
+			job := minutes.Job{Params: board, Source: testkit.Audio(10)}
+			for r, err := range c.Meetings.ProcessAll(t.Context(), slices.Values([]minutes.Job{job}), nil) {
+				require.NoError(t, err)
+				check(r, r.Err)
+			}
+			renamed := weekly("x")
+			renamed.Title = "Weekly, renamed"
+			_, err := c.Meetings.Process(t.Context(), renamed, testkit.Audio(10), nil)
+			require.NoError(t, err, "the title does not matter")
+		}
+		require.Len(t, srv.Requests(minutes.OpUpload), 1)
+	})
+}
+
+// A response about a meeting with another external_id is no response to this Create.
+func TestCreate_RejectsAResponseWithAnotherExternalID(t *testing.T) {
+	t.Parallel()
+	for sent, test := range map[string]struct {
+		received string
+		fails    bool
+	}{
+		"x": {`"x"`, false}, "y": {`"x"`, true}, "": {`"x"`, true}, "not shown": {"null", false},
+	} {
+		body := `{"id":"mtg_1","status":"created","date":"2026-11-20","external_id":` + test.received + `}`
+		c, _ := testkit.OneResponse(t, http.StatusOK, body)
+		_, _, err := c.Meetings.Create(t.Context(), weekly(sent))
+		require.Equal(t, test.fails, err != nil, "%q: %v", sent, err)
+		require.False(t, minutes.Retryable(err))
+	}
+}
+
 // If nothing can be reached for half a minute, whatever request comes first, no recording fails.
 // The requests around the upload last as long as the upload.
 func TestProcess_SurvivesOutages(t *testing.T) {

@@ -67,7 +67,8 @@ func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 //
 // Errors: [ErrInvalidRequest], also for more than Vocabulary.MaxTerms terms (assumed).
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
-	if err := checkGiven("terms", terms != nil); err != nil {
+	err := cmp.Or(checkGiven("terms", terms != nil), checkUTF8("terms", terms...))
+	if err != nil {
 		return nil, err
 	}
 	var body struct {
@@ -85,6 +86,10 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 //
 // Errors: [ErrInvalidRequest], also if the vocabulary is full (assumed).
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {
+	err := checkUTF8("term", term)
+	if err != nil {
+		return nil, err
+	}
 	var body struct {
 		Term string `json:"term"`
 	}

@@ -72,6 +72,11 @@ func (b *batch) process(ctx context.Context, names []string) (again []string, er
 		}
 		name := result.Params.Title
 		err = result.Err
+		if errors.Is(err, minutes.ErrExternalIDTaken) && result.MeetingID != "" {
+			// The ExternalID depends on the content alone, so this is the same recording with another date.
+			source := minutes.FromFile(filepath.Join(b.in, name))
+			result, err = b.client.Meetings.Resume(ctx, result.MeetingID, source, opts)
+		}
 		failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
 		if ok && b.restart && !result.Created {
 			err = b.client.Meetings.Delete(ctx, failed.MeetingID)

@@ -102,7 +102,10 @@ func TestBatch_SharesMeetingOfSameContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		b, _ := recordings(t, srv, 1)
-		require.NoError(t, os.WriteFile(filepath.Join(b.in, "copy.mp3"), []byte("ID3 sound 0"), 0o600))
+		file := filepath.Join(b.in, "copy.mp3")
+		require.NoError(t, os.WriteFile(file, []byte("ID3 sound 0"), 0o600))
+		lastYear := time.Now().AddDate(-1, 0, 0)
+		require.NoError(t, os.Chtimes(file, lastYear, lastYear), "so its meeting has another date")
 		require.NoError(t, b.run(t.Context()))
 		assert.Equal(t, 2, files(t, b.out))
 		assert.Len(t, srv.Meetings(), 1)
