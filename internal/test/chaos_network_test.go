@@ -180,9 +180,11 @@ func (w *network) send(req *http.Request, op minutes.Operation, id string, what 
 	match := minutestest.Match{Operation: op, MeetingID: id, Key: key}
 	if op == minutes.OpMeetingsCreate { // of this caller only
 		var params minutes.MeetingCreateParams
-		if body, err := req.GetBody(); err == nil {
-			_ = json.NewDecoder(body).Decode(&params)
-		}
+		body, _ := io.ReadAll(req.Body)
+		_ = json.Unmarshal(body, &params)
+		closeBody(req)
+		req = req.Clone(req.Context())
+		req.Body = io.NopCloser(bytes.NewReader(body))
 		match.Title = params.Title
 	}
 	defer w.srv.Inject(match, what.fault).Optional().Stop()
