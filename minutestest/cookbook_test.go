@@ -151,6 +151,54 @@ func TestCookbook_Outcomes(t *testing.T) {
 	})
 }
 
+func TestCookbook_Reads(t *testing.T) {
+	t.Parallel()
+	cook(t, map[string]func(k kitchen){
+		"the list stands still for an hour": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsList}, minutestest.Stale(0)).During(0, time.Hour)
+			time.Sleep(time.Second) // otherwise the meeting is created at the instant that the list shows
+			k.processed()
+			assert.Zero(k.t, listed(k.t, k.srv))
+			time.Sleep(time.Hour)
+			assert.Equal(k.t, 1, listed(k.t, k.srv))
+		},
+		"the list lags by ten minutes": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsList, Times: minutestest.Always},
+				minutestest.Stale(10*time.Minute))
+			k.processed()
+			time.Sleep(9 * time.Minute)
+			assert.Zero(k.t, listed(k.t, k.srv))
+			time.Sleep(time.Minute)
+			assert.Equal(k.t, 1, listed(k.t, k.srv))
+		},
+		"a read lags behind a write": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Title: "Weekly", Times: minutestest.Always}, minutestest.Stale(5*time.Second))
+			k.processed()
+		},
+		"a meeting that no read finds in its first hour": func(k kitchen) {
+			k.srv.Script(minutestest.Script{Title: "Weekly", VisibleAfter: time.Hour})
+			id := k.srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly"})[0]
+			client := k.srv.Client()
+			_, err := client.Meetings.Get(k.ctx, id)
+			require.ErrorIs(k.t, err, minutes.ErrNotFound)
+			_, err = client.Meetings.Minutes(k.ctx, id, minutes.FormatHTML)
+			require.ErrorIs(k.t, err, minutes.ErrNotFound)
+			assert.Zero(k.t, listed(k.t, k.srv))
+			time.Sleep(time.Hour)
+			_, err = client.Meetings.Get(k.ctx, id)
+			k.ok(err)
+			assert.Equal(k.t, 1, listed(k.t, k.srv))
+		},
+		"a meeting that is hidden for an hour, though lists contain it": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Title: "Weekly"}, minutestest.Refuse(minutes.ErrNotFound)).During(0, time.Hour)
+			id := k.srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly"})[0]
+			_, err := k.srv.Client().Meetings.Get(k.ctx, id)
+			require.ErrorIs(k.t, err, minutes.ErrNotFound)
+			assert.Equal(k.t, 1, listed(k.t, k.srv))
+		},
+	})
+}
+
 func TestCookbook_Rejections(t *testing.T) {
 	t.Parallel()
 	cook(t, map[string]func(k kitchen){
@@ -273,12 +321,36 @@ func TestCookbook_Network(t *testing.T) {
 			k.processed()
 		},
 		"storage rejects the upload": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(403, "AccessDenied"))
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: minutestest.Always},
+				minutestest.RefuseUpload(403, "AccessDenied"))
 			_, ok := errors.AsType[*minutes.StorageError](k.process())
 			assert.True(k.t, ok)
 		},
 		"storage is busy": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
+			k.processed()
+		},
+		"storage keeps a part of the recording": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.ResetUpload(10_000).AfterEffect())
+			_ = k.process()
+			assert.EqualValues(k.t, 10_000, k.srv.Meetings()[0].Audio.Size)
+		},
+		"the service notices the recording late": func(k kitchen) {
+			k.srv.Script(minutestest.Script{Title: "Weekly", NoticedAfter: 90 * time.Second})
+			k.processed()
+		},
+		"storage rejects a second recording, because the response to the first was lost": func(k kitchen) {
+			k.srv.Script(minutestest.Script{NoticedAfter: time.Minute})
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.LoseResponse())
+			k.processed()
+		},
+		"a gateway rejects Expect": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Header: map[string]string{"Expect": "100-continue"}},
+				minutestest.Respond(417, "text/html", "<h1>Expectation Failed</h1>"))
+			k.processed()
+		},
+		"an idle connection is closed by the other side": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.Reset())
 			k.processed()
 		},
 		"the upload URL has expired": func(k kitchen) {

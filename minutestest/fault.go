@@ -27,13 +27,14 @@ import (
 //	{"kind":"refuse_upload","status":503,"code":"SlowDown","message":"Please reduce your request rate."}
 //	{"kind":"respond","status":502,"content_type":"text/html","body":"<h1>Bad</h1>","header":{"Retry-After":"5"}}
 //	{"kind":"show_status","meeting_status":"archiving"}
+//	{"kind":"stale","lag":"10s"}
 //	{"kind":"truncate","bytes":10}
 //	{"kind":"drip","over":"5s"}
 //
 // [LoseResponse] is the reset with after_effect. [BadGateway] is a respond with 502 and the HTML of
 // a page, and [ExpireURL] a refuse_upload with 403, AccessDenied and "Request has expired".
 //
-// Every kind takes "delay", and every kind but reset_upload and slow_upload takes "after_effect".
+// Every kind takes "delay", and every kind but slow_upload and stale takes "after_effect".
 // The kinds that replace the response (rate_limit, refuse, refuse_upload and respond) also take
 // "header", and "retry_after", which sets Retry-After. JSON cannot express [Call],
 // [BadCertificate], [ConnectionRefused] and [NoSuchHost], because they work only in the test's own
@@ -41,6 +42,7 @@ import (
 type Fault struct {
 	form     faultForm
 	callback func(Request) // of kindCall
+	since    time.Time     // of kindStale: from when on nothing changes
 }
 
 // faultForm is a Fault as JSON.
@@ -63,6 +65,8 @@ type faultForm struct {
 	// Bytes is how much is transferred before the connection ends.
 	Bytes          *int64 `json:"bytes,omitempty"`
 	BytesPerSecond int64  `json:"bytes_per_second,omitempty"`
+	// Lag is how old what a read shows is.
+	Lag strictjson.Duration `json:"lag,omitempty"`
 	// Over is how long a body takes.
 	Over strictjson.Duration `json:"over,omitempty"`
 	// Delay is the wait before the fault takes place.
@@ -87,7 +91,8 @@ func Reset() Fault { return Fault{form: faultForm{Kind: kindReset}} }
 func LoseResponse() Fault { return Reset().AfterEffect() }
 
 // ResetUpload resets the connection once n bytes of a recording have arrived, or at the end of a
-// shorter one. The upload has no effect.
+// shorter one. The upload has no effect. With [Fault.AfterEffect], storage keeps what has arrived, as if
+// that were the whole recording.
 func ResetUpload(n int64) Fault { return Fault{form: faultForm{Kind: kindResetUpload, Bytes: &n}} }
 
 // RateLimit responds with 429 as the service's edge does: in plain text, without an error envelope.
@@ -130,6 +135,18 @@ func Respond(status int, contentType, body string) Fault {
 // for a status that the API does not have yet, or for an earlier one that the service still shows.
 func ShowStatus(status minutes.Status) Fault {
 	return Fault{form: faultForm{Kind: kindShowStatus, MeetingStatus: status, AfterEffect: true}}
+}
+
+// Stale shows meetings as they were lag ago, as a replica of the database does that is late. A meeting
+// that was created since is not found, a status or a title that has changed since is the old one, and
+// only a deleted meeting is gone. If lag is 0, the replica stands still: it shows meetings as they were
+// when the fault was injected or, with [Injection.During], when its window began. What happens in the
+// same instant of virtual time counts as before.
+//
+// It applies to meetings.list, meetings.get, meetings.minutes and meetings.transcript, so other requests
+// neither match nor count.
+func Stale(lag time.Duration) Fault {
+	return Fault{form: faultForm{Kind: kindStale, Lag: strictjson.Duration(lag)}}
 }
 
 // BadCertificate fails the connection before the request is sent, because the client does not trust

@@ -36,6 +36,7 @@ const (
 
 	kindSlowUpload faultKind = "slow_upload"
 	kindShowStatus faultKind = "show_status"
+	kindStale      faultKind = "stale"
 	kindCall       faultKind = "call"
 
 	kindBadCertificate    faultKind = "bad_certificate"
@@ -61,6 +62,10 @@ type kind struct {
 	check func(f Fault) error
 	// dialError is the error of the connection, which then is not made.
 	dialError func(host string) error
+	// among are the operations that it happens to; nil: any.
+	among []minutes.Operation
+	// keep changes a request that takes effect before the fault.
+	keep func(x *exchange, f Fault)
 	// act does something at the moment of the fault, besides what the service does.
 	act func(x *exchange, f Fault)
 	// replace sets a response of its own in place of the service's, or cuts the connection.
@@ -98,13 +103,14 @@ var kinds = map[faultKind]kind{
 		effect: always, fields: []string{"meeting_status"},
 		check: checkShownStatus, change: showStatus,
 	},
+	kindStale:    {effect: never, among: reads, fields: []string{"lag"}, check: checkLag, act: lookBack},
 	kindTruncate: {effect: always, fields: []string{"bytes"}, check: checkBytes, change: truncate},
 	kindDrip:     {effect: always, fields: []string{"over"}, check: checkDrip, change: drip},
 
 	kindReset: {replace: cut},
 	kindResetUpload: {
-		only: toStorage, effect: never, fields: []string{"bytes"},
-		check: checkBytes, replace: cutUpload,
+		only: toStorage, fields: []string{"bytes"},
+		check: checkBytes, keep: keepPart, replace: cutUpload,
 	},
 
 	kindRateLimit: {responds: true, replace: rateLimit},
@@ -198,6 +204,7 @@ func (form faultForm) given() (fields []string) {
 		{"bytes", form.Bytes != nil},
 		{"bytes_per_second", form.BytesPerSecond != 0},
 		{"over", form.Over != 0},
+		{"lag", form.Lag != 0},
 	} {
 		if field.isSet {
 			fields = append(fields, field.name)
@@ -308,8 +315,33 @@ func drip(x *exchange, f Fault) { x.over = time.Duration(f.form.Over) }
 func cut(x *exchange, _ Fault) { x.cut() }
 
 func cutUpload(x *exchange, f Fault) {
-	x.response.Bytes, _ = io.CopyN(io.Discard, x.r.Body, *f.form.Bytes)
+	if !f.form.AfterEffect {
+		x.response.Bytes, _ = io.CopyN(io.Discard, x.r.Body, *f.form.Bytes)
+	}
 	x.cut()
+}
+
+// keepPart makes storage take the first bytes of a recording for the whole.
+func keepPart(x *exchange, f Fault) {
+	part := *x.r
+	part.Body = io.NopCloser(io.LimitReader(x.r.Body, *f.form.Bytes))
+	part.ContentLength = min(x.r.ContentLength, *f.form.Bytes)
+	x.r = &part
+}
+
+func checkLag(f Fault) error {
+	if f.form.Lag < 0 {
+		return fmt.Errorf("lag: %s is negative", time.Duration(f.form.Lag))
+	}
+	return nil
+}
+
+// lookBack makes a read show the past.
+func lookBack(x *exchange, f Fault) {
+	x.asOf = f.since
+	if f.form.Lag > 0 {
+		x.asOf = x.At.Add(-time.Duration(f.form.Lag))
+	}
 }
 
 func rateLimit(x *exchange, f Fault) {

@@ -1,10 +1,12 @@
 package minutestest
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"path"
 	"path/filepath"
@@ -39,6 +41,10 @@ type Match struct {
 	Title string `json:"title,omitempty"`
 	// Path is a pattern of path.Match, such as "/v1/meetings/*".
 	Path string `json:"path,omitempty"`
+	// Header has headers with their values, such as Expect: 100-continue, all of which the request has.
+	Header map[string]string `json:"header,omitempty"`
+	// Body is a part of the body, as it was sent. Uploads never match.
+	Body string `json:"body,omitempty"`
 
 	// Nth is the first matching request that gets the fault, from 1; 0 means 1.
 	Nth int `json:"nth,omitempty"`
@@ -94,6 +100,13 @@ func (m Match) checkFields() error {
 		return fmt.Errorf("meeting_id: %s has no meeting in its path, so it matches none", m.Operation)
 	case m.Title != "" && m.Operation == minutes.OpMeetingsList:
 		return fmt.Errorf("title: %s asks for no title, so it matches none", m.Operation)
+	case m.Body != "" && m.Operation == minutes.OpUpload:
+		return fmt.Errorf("body: that of a recording is not looked at, so no %s matches", m.Operation)
+	}
+	for name := range m.Header {
+		if http.CanonicalHeaderKey(name) == "Authorization" {
+			return errors.New("header: Authorization holds the key; match that instead")
+		}
 	}
 	return nil
 }
@@ -108,11 +121,21 @@ func (m Match) suits(f Fault) error {
 		return fmt.Errorf("it is a fault of storage; match %s", minutes.OpUpload)
 	case kind.only == toAPI && upload:
 		return fmt.Errorf("it is not an error of storage; use %s", kindRefuseUpload)
+	case kind.among != nil && !anywhere && !slices.Contains(kind.among, m.Operation):
+		return fmt.Errorf("it changes what a read of meetings shows; match one of %v", kind.among)
 	case f.form.Kind == kindShowStatus && !anywhere && !slices.Contains(showStatuses, m.Operation):
 		return fmt.Errorf("it changes the status of meetings in a response, but %s shows none; match one of %v",
 			m.Operation, showStatuses)
 	}
 	return nil
+}
+
+// reads are the operations that read meetings.
+var reads = []minutes.Operation{
+	minutes.OpMeetingsList,
+	minutes.OpMeetingsGet,
+	minutes.OpMeetingsMinutes,
+	minutes.OpMeetingsTranscript,
 }
 
 // showStatuses are the operations whose responses have meetings with their status.
@@ -148,6 +171,14 @@ func (m Match) matches(x *exchange) bool {
 			return false
 		}
 	}
+	for name, want := range m.Header {
+		if x.r.Header.Get(name) != want {
+			return false
+		}
+	}
+	if m.Body != "" && !bytes.Contains(x.body, []byte(m.Body)) {
+		return false
+	}
 	ok, _ := path.Match(m.Path, x.Path)
 	return ok || m.Path == ""
 }
@@ -163,6 +194,12 @@ func (m Match) masked() Match {
 	if m.Key != "" {
 		m.Key = masked
 	}
+	m.Header = maps.Clone(m.Header)
+	for name := range m.Header {
+		if holdsCredential(name) {
+			m.Header[name] = masked
+		}
+	}
 	return m
 }
 
@@ -172,6 +209,8 @@ type Injection struct {
 	server *Server
 	match  Match
 	faults []Fault
+	// began is when it was injected or its window began, by the service's clock.
+	began time.Time
 	// line is where a test called Inject, such as "weekly_test.go:42: ".
 	line string
 
@@ -202,6 +241,7 @@ func (s *Server) Inject(m Match, faults ...Fault) *Injection {
 		server: s,
 		match:  m,
 		faults: slices.Clone(faults),
+		began:  s.engine.Now(),
 		mu:     &s.injections.mu,
 		times:  cmp.Or(m.Times, len(faults)),
 	}
@@ -241,6 +281,7 @@ func (i *Injection) During(from, to time.Duration) *Injection {
 	now := time.Now()
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.began = i.server.engine.Now().Add(from)
 	i.from = now.Add(from)
 	i.to = now.Add(to)
 	if i.match.Times == 0 {
@@ -284,12 +325,15 @@ func (i *Injection) open(now time.Time) bool {
 
 func (i *Injection) beforeSending() bool { return i.faults[0].beforeSending() }
 
-// selects reports whether a request matches. An upload does not if a fault of i only happens to the
-// API.
+// selects reports whether a request matches. It does not if a fault of i cannot happen to it, such as
+// an error of the API to an upload.
 func (i *Injection) selects(x *exchange) bool {
-	onlyToAPI := slices.ContainsFunc(i.faults, func(f Fault) bool { return f.kind().only == toAPI })
-	if onlyToAPI && x.Operation == minutes.OpUpload {
-		return false
+	for _, f := range i.faults {
+		kind := f.kind()
+		isElsewhere := kind.only == toAPI && x.Operation == minutes.OpUpload
+		if isElsewhere || kind.among != nil && !slices.Contains(kind.among, x.Operation) {
+			return false
+		}
 	}
 	return i.match.matches(x)
 }
@@ -380,6 +424,7 @@ func (s *Server) claim(x *exchange, beforeSending bool) (Fault, bool) {
 		return Fault{}, false
 	}
 	fault := first.next()
+	fault.since = first.began
 	first.applied++
 	return fault, true
 }

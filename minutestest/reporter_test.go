@@ -75,8 +75,6 @@ func TestMistakes_FailTheTest(t *testing.T) {
 		"no function": {inject(everything, minutestest.Call(nil)), "Call: the function is nil"},
 		"no rate": {inject(uploads, minutestest.SlowUpload(0)),
 			"SlowUpload: BytesPerSecond: 0 is not at least 1"},
-		"too late": {inject(uploads, minutestest.ResetUpload(1).AfterEffect()),
-			"ResetUpload: AfterEffect: it never comes after the effect"},
 		"too late to dial": {inject(everything, minutestest.BadCertificate().AfterEffect()),
 			"BadCertificate: AfterEffect: it never comes after the effect"},
 		"fault of storage": {inject(gets, minutestest.RefuseUpload(503, "SlowDown")),

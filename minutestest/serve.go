@@ -29,6 +29,8 @@ type exchange struct {
 	sender uint64
 	// arrivedAt is the time of arrival by the clock of the client.
 	arrivedAt time.Time
+	// asOf is the time of which a read shows meetings; zero: the present.
+	asOf time.Time
 	// body is what the request brought, unless that is a recording.
 	body []byte
 	// names are in the body of a create, or those of the meeting in the path.
@@ -123,7 +125,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 // handle makes the service's own response.
 func (s *Server) handle(x *exchange) {
-	x.response = s.engine.Serve(x.r)
+	x.response = s.engine.ServeAsOf(x.r, x.asOf)
 	x.rejected = x.response.Status >= 400 && x.response.Status < 500
 }
 
@@ -132,6 +134,9 @@ func (s *Server) apply(x *exchange, f Fault) {
 	kind := f.kind()
 	x.Fault = f.String()
 	if f.form.AfterEffect {
+		if kind.keep != nil {
+			kind.keep(x, f)
+		}
 		s.handle(x)
 	}
 	pause(x.r.Context(), time.Duration(f.form.Delay))

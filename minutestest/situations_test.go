@@ -68,6 +68,31 @@ func TestMatch_NamesAMeeting(t *testing.T) {
 	}
 }
 
+// A Match selects by what the request has in its header and its body.
+func TestMatch_LooksIntoHeaderAndBody(t *testing.T) {
+	t.Parallel()
+	s := minutestest.NewServer(t)
+	c := callerOf(s)
+	s.Inject(minutestest.Match{Header: map[string]string{"x-tenant": "a"}}, minutestest.BadGateway())
+	s.Inject(minutestest.Match{Body: `"Ada"`}, minutestest.BadGateway())
+	assert.Equal(t, 200, c.send("GET", "/v1/usage", "", withHeader("X-Tenant", "b")).status)
+	assert.Equal(t, 502, c.send("GET", "/v1/usage", "", withHeader("X-Tenant", "a")).status)
+	assert.Equal(t, 201, c.send("POST", "/v1/projects", `{"name":"Ben"}`).status)
+	assert.Equal(t, 502, c.send("POST", "/v1/projects", `{"name":"Ada"}`).status)
+	for want, m := range map[string]minutestest.Match{
+		"match: header: Authorization holds the key; match that instead": {
+			Header: map[string]string{"authorization": "Bearer key_ci"}},
+		"match: body: that of a recording is not looked at, so no storage.put matches": {
+			Operation: minutes.OpUpload, Body: "x"},
+		"stale: it changes what a read of meetings shows; match one of " +
+			"[meetings.list meetings.get meetings.minutes meetings.transcript]": {Operation: minutes.OpUsageGet},
+	} {
+		program := minutestest.New()
+		require.EqualError(t, mistake.Catch(func() { program.Inject(m, minutestest.Stale(0)) }), want)
+	}
+	assert.NotContains(t, minutestest.Match{Header: map[string]string{"Cookie": "c4f3"}}.String(), "c4f3")
+}
+
 // A Match that names a meeting reads the body of a create, and leaves it to the service.
 func TestMatch_LeavesBodyReadable(t *testing.T) {
 	t.Parallel()

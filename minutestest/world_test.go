@@ -278,10 +278,10 @@ func TestScript_JSONRoundTrip(t *testing.T) {
 	script := minutestest.Script{
 		Title: "Weekly", Outcome: "minutes_failed", Duration: 90 * time.Minute,
 		Stages: &minutestest.Stages{Write: time.Second}, Hold: "transcribing", ListedAfter: time.Minute,
-		ClockSkew: time.Second,
+		VisibleAfter: time.Hour, NoticedAfter: time.Second, ClockSkew: time.Second,
 	}
 	const text = `{"title":"Weekly","outcome":"minutes_failed","stages":{"write":"1s"},` +
-		`"hold":"transcribing","duration":"1h30m0s","listed_after":"1m0s","clock_skew":"1s"}`
+		`"hold":"transcribing","duration":"1h30m0s","listed_after":"1m0s","visible_after":"1h0m0s","noticed_after":"1s","clock_skew":"1s"}`
 	written, err := json.Marshal(script)
 	require.NoError(t, err)
 	assert.Equal(t, text, string(written))
@@ -289,7 +289,7 @@ func TestScript_JSONRoundTrip(t *testing.T) {
 	require.NoError(t, json.Unmarshal(written, &read))
 	assert.Equal(t, script, read)
 	const unknownTitel = `unknown field "titel"; known here: meeting_id, external_id, title, outcome, transcript, ` +
-		`markdown, html, stages, hold, duration, listed_after, clock_skew`
+		`markdown, html, stages, hold, duration, listed_after, visible_after, noticed_after, clock_skew`
 	for text, want := range map[string]string{
 		`[]`:                          "an object expected",
 		`{"title":1}`:                 "title: a string expected",

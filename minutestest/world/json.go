@@ -39,18 +39,22 @@ type plainScript Script
 // scriptJSON is [Script] with durations as text.
 type scriptJSON struct {
 	plainScript
-	Duration    strictjson.Duration `json:"duration,omitempty"`
-	ListedAfter strictjson.Duration `json:"listed_after,omitempty"`
-	ClockSkew   strictjson.Duration `json:"clock_skew,omitempty"`
+	Duration     strictjson.Duration `json:"duration,omitempty"`
+	ListedAfter  strictjson.Duration `json:"listed_after,omitempty"`
+	VisibleAfter strictjson.Duration `json:"visible_after,omitempty"`
+	NoticedAfter strictjson.Duration `json:"noticed_after,omitempty"`
+	ClockSkew    strictjson.Duration `json:"clock_skew,omitempty"`
 }
 
 // MarshalJSON writes durations as text.
 func (s Script) MarshalJSON() ([]byte, error) {
 	return json.Marshal(scriptJSON{
-		plainScript: plainScript(s),
-		Duration:    strictjson.Duration(s.Duration),
-		ListedAfter: strictjson.Duration(s.ListedAfter),
-		ClockSkew:   strictjson.Duration(s.ClockSkew),
+		plainScript:  plainScript(s),
+		Duration:     strictjson.Duration(s.Duration),
+		ListedAfter:  strictjson.Duration(s.ListedAfter),
+		VisibleAfter: strictjson.Duration(s.VisibleAfter),
+		NoticedAfter: strictjson.Duration(s.NoticedAfter),
+		ClockSkew:    strictjson.Duration(s.ClockSkew),
 	})
 }
 
@@ -61,6 +65,8 @@ func (s *Script) UnmarshalJSON(data []byte) error {
 	*s = Script(form.plainScript)
 	s.Duration = time.Duration(form.Duration)
 	s.ListedAfter = time.Duration(form.ListedAfter)
+	s.VisibleAfter = time.Duration(form.VisibleAfter)
+	s.NoticedAfter = time.Duration(form.NoticedAfter)
 	s.ClockSkew = time.Duration(form.ClockSkew)
 	return err
 }

@@ -263,6 +263,14 @@ type Script struct {
 	// meeting, although a GET finds it, as in a service whose index is late.
 	ListedAfter time.Duration `json:"-"` // "listed_after"
 
+	// VisibleAfter is how long after its creation no read finds the meeting, as in a service whose
+	// reads lag behind its writes: a GET of it gets NOT_FOUND, and no list contains it. Writes do find it.
+	VisibleAfter time.Duration `json:"-"` // "visible_after"
+
+	// NoticedAfter is how long after an upload the service notices that storage has the recording. Until
+	// then the meeting is created and gets upload URLs, but storage rejects a second recording with 403.
+	NoticedAfter time.Duration `json:"-"` // "noticed_after"
+
 	// ClockSkew is how far the clocks of the service's machines differ. Two machines take turns at
 	// writing the meeting, and the clock of the second one is slow by ClockSkew. So updated_at is
 	// too low in audio_uploaded, transcribed and minutes_ready, unless a PATCH changes the turns. If

@@ -261,6 +261,8 @@ func checkScript(sc world.Script) error {
 	}
 	c.duration("duration", sc.Duration)
 	c.duration("listed_after", sc.ListedAfter)
+	c.duration("visible_after", sc.VisibleAfter)
+	c.duration("noticed_after", sc.NoticedAfter)
 	c.duration("clock_skew", sc.ClockSkew)
 	return errors.Join(c.mistakes...)
 }

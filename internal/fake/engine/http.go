@@ -47,6 +47,9 @@ type request struct {
 	http    *http.Request
 	now     time.Time
 
+	// asOf is the time of which a read shows meetings; zero: the present.
+	asOf time.Time
+
 	// org and key are the caller's. member is whose key it is; nil: it is an integration's.
 	org    *organisation
 	key    *world.Key
@@ -59,8 +62,11 @@ type request struct {
 }
 
 // Serve handles one request to the API or to storage.
-func (s *Service) Serve(sent *http.Request) Response {
-	r := &request{service: s, http: sent, now: s.Now(), Response: Response{Header: http.Header{}}}
+func (s *Service) Serve(sent *http.Request) Response { return s.ServeAsOf(sent, time.Time{}) }
+
+// ServeAsOf is Serve, but a read shows meetings as they were at a time, unless that is zero.
+func (s *Service) ServeAsOf(sent *http.Request, asOf time.Time) Response {
+	r := &request{service: s, http: sent, now: s.Now(), asOf: asOf, Response: Response{Header: http.Header{}}}
 	if isStorage(sent.URL) {
 		r.storage()
 		return r.Response

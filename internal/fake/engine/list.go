@@ -79,7 +79,8 @@ func (r *request) page(l listing, size int) pageJSON {
 	older, _ := o.before(at.before)
 	for i := older - 1; i >= 0; i-- {
 		m := o.meetings[i]
-		if m.Date < l.from || l.to != "" && m.Date > l.to || !r.lists(m) {
+		shown, listed := r.lists(m)
+		if !listed || shown.Date < l.from || l.to != "" && shown.Date > l.to {
 			continue
 		}
 		if len(page.Meetings) == size { // there is another page
@@ -87,20 +88,20 @@ func (r *request) page(l listing, size int) pageJSON {
 			page.NextCursor = r.service.ids.cursor(o.ID, l.from, l.to, at)
 			break
 		}
-		page.Meetings = append(page.Meetings, m.json())
+		page.Meetings = append(page.Meetings, shown)
 		at.before = m.seq
 	}
 	return page
 }
 
-// lists reports whether the caller's lists contain m: if it may see it, and no script keeps it from
-// them yet.
-func (r *request) lists(m *meeting) bool {
-	if !m.visibleTo(r.Caller) {
-		return false
-	}
+// lists returns what the caller's lists show of m. listed is whether they contain it: if the caller may
+// see it, and no script keeps it from them yet.
+func (r *request) lists(m *meeting) (shown meetingJSON, listed bool) {
 	late := r.service.scripts.of(m).ListedAfter
-	return late == 0 || !r.now.Before(m.CreatedAt.Add(late))
+	if late > 0 && r.now.Before(m.CreatedAt.Add(late)) {
+		return shown, false
+	}
+	return r.shows(m)
 }
 
 func (r *request) findMeeting(externalID string) (any, *apiError) {
@@ -108,8 +109,13 @@ func (r *request) findMeeting(externalID string) (any, *apiError) {
 		return nil, errQueryExtID
 	}
 	page := pageJSON{Meetings: []meetingJSON{}}
-	if m := r.org.byExternal[externalID]; m != nil && r.lists(m) {
-		page.Meetings = append(page.Meetings, m.json())
+	m := r.org.byExternal[externalID]
+	if m == nil {
+		return page, nil
+	}
+	shown, listed := r.lists(m)
+	if listed {
+		page.Meetings = append(page.Meetings, shown)
 	}
 	return page, nil
 }

@@ -12,6 +12,32 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
+// recording is what storage has for a meeting.
+type recording struct {
+	audio   *world.Audio
+	seconds int
+}
+
+// store gives m a recording, which the service notices at once unless a script says otherwise.
+func (o *organisation) store(m *meeting, audio *world.Audio, seconds int) {
+	late := o.service.scripts.of(m).NoticedAfter
+	if late == 0 {
+		o.arrive(m, audio, seconds)
+		return
+	}
+	m.stored = &recording{audio, seconds}
+	o.schedule(m, audio.ReceivedAt.Add(late))
+}
+
+// notice makes the service see what storage has for m.
+func (o *organisation) notice(m *meeting, at time.Time) {
+	audio := m.stored.audio
+	audio.ReceivedAt = at
+	o.unschedule(m)
+	o.arrive(m, audio, m.stored.seconds)
+	m.stored = nil
+}
+
 // arrive gives m its recording, which lasts this many seconds unless a script says otherwise.
 func (o *organisation) arrive(m *meeting, audio *world.Audio, seconds int) {
 	m.Audio = audio
@@ -59,10 +85,16 @@ func (o *organisation) plan(m *meeting, earliest time.Time) {
 		stage = time.Duration(float64(stage) / speed)
 	}
 	entered := m.History[len(m.History)-1].At
-	m.due = entered.Add(stage)
-	if m.due.Before(earliest) {
-		m.due = earliest
+	due := entered.Add(stage)
+	if due.Before(earliest) {
+		due = earliest
 	}
+	o.schedule(m, due)
+}
+
+// schedule sets when m's present status ends.
+func (o *organisation) schedule(m *meeting, due time.Time) {
+	m.due = due
 	i, _ := slices.BinarySearchFunc(o.running, m, endsFirst)
 	o.running = slices.Insert(o.running, i, m)
 }
@@ -81,6 +113,10 @@ func (o *organisation) unschedule(m *meeting) {
 
 // proceed ends m's present status as its script says.
 func (o *organisation) proceed(m *meeting, at time.Time) {
+	if m.stored != nil {
+		o.notice(m, at)
+		return
+	}
 	o.step(m, at, o.service.scripts.of(m).Outcome, false)
 }
 
@@ -202,6 +238,8 @@ func (s scripts) of(m *meeting) (sc world.Script) {
 		sc.Stages = cmp.Or(sc.Stages, wider.Stages)
 		sc.Hold = cmp.Or(sc.Hold, wider.Hold)
 		sc.ListedAfter = cmp.Or(sc.ListedAfter, wider.ListedAfter)
+		sc.VisibleAfter = cmp.Or(sc.VisibleAfter, wider.VisibleAfter)
+		sc.NoticedAfter = cmp.Or(sc.NoticedAfter, wider.NoticedAfter)
 		sc.ClockSkew = cmp.Or(sc.ClockSkew, wider.ClockSkew)
 	}
 	return sc
@@ -291,7 +329,7 @@ func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, erro
 	}
 	defer s.mu.Unlock()
 	switch {
-	case m.Audio == nil:
+	case m.Audio == nil && m.stored == nil:
 		return m.Status, fmt.Errorf("meeting %s has no audio", id)
 	case until == "" && m.Status.Final(), m.Status != until && m.hasBeen(until):
 		return m.Status, fmt.Errorf("meeting %s is %s already", id, m.Status)

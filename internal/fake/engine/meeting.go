@@ -38,6 +38,12 @@ type meeting struct {
 
 	// due is when the present status ends, if the meeting is running.
 	due time.Time
+
+	// stored is a recording that storage has and the service has not noticed.
+	stored *recording
+
+	// edits are the changes of what people have written about it, the oldest first.
+	edits []edit
 }
 
 // visibleTo is the one rule of who sees a meeting (D17).
@@ -85,6 +91,12 @@ func (o *organisation) write(m *meeting, at time.Time) {
 		m.UpdatedAt = at.Add(-o.service.scripts.of(m).ClockSkew)
 	}
 	o.touch(m)
+}
+
+// edited records a change by a request, which began with what m showed before.
+func (o *organisation) edited(m *meeting, before meetingJSON, at time.Time) {
+	m.edits = append(m.edits, edit{at: at, before: before})
+	o.write(m, at)
 }
 
 // touch records a change that [Service.Changes] reports.

@@ -20,6 +20,20 @@ func (r *request) meeting() (*meeting, *apiError) {
 	return m, nil
 }
 
+// read returns the meeting in the path for a read of it, and what that shows.
+func (r *request) read() (m *meeting, shown meetingJSON, err *apiError) {
+	m, err = r.meeting()
+	if err != nil {
+		return nil, shown, err
+	}
+	shown, found := r.shows(m)
+	r.MeetingStatus = shown.Status
+	if !found {
+		return nil, shown, errMeetingNotFound
+	}
+	return m, shown, nil
+}
+
 // changing returns the meeting in the path for a change of it, or an error in the order of D6 and
 // D25. check checks the body.
 func (r *request) changing(check func(*form)) (*meeting, *apiError) {
@@ -39,12 +53,12 @@ func (r *request) changing(check func(*form)) (*meeting, *apiError) {
 }
 
 func (r *request) getMeeting() (any, *apiError) {
-	m, err := r.meeting()
+	_, shown, err := r.read()
 	if err != nil {
 		return nil, err
 	}
 	r.Header.Set("Cache-Control", r.service.pace)
-	return m.json(), nil
+	return shown, nil
 }
 
 func (r *request) deleteMeeting() (any, *apiError) {
@@ -78,8 +92,9 @@ func (r *request) setParticipants() (any, *apiError) {
 		return nil, errParticipantsLocked
 	}
 	if !slices.Equal(participants, m.ParticipantIDs) {
+		before := m.json()
 		m.ParticipantIDs = participants
-		r.org.write(m, r.now)
+		r.org.edited(m, before, r.now)
 	}
 	return m.json(), nil
 }
@@ -111,7 +126,7 @@ func (r *request) uploadURL() (any, *apiError) {
 }
 
 func (r *request) getMinutes() (any, *apiError) {
-	m, err := r.meeting()
+	m, shown, err := r.read()
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +134,7 @@ func (r *request) getMinutes() (any, *apiError) {
 	if format != minutes.FormatHTML && format != minutes.FormatMarkdown {
 		return nil, errFormat
 	}
-	if m.Status != minutes.StatusMinutesReady {
+	if shown.Status != minutes.StatusMinutesReady {
 		return nil, errMinutesNotReady
 	}
 	content := m.HTML
@@ -130,11 +145,11 @@ func (r *request) getMinutes() (any, *apiError) {
 }
 
 func (r *request) getTranscript() (any, *apiError) {
-	m, err := r.meeting()
+	m, shown, err := r.read()
 	if err != nil {
 		return nil, err
 	}
-	switch m.Status {
+	switch shown.Status {
 	case minutes.StatusTranscribed, minutes.StatusGeneratingMinutes,
 		minutes.StatusMinutesReady, minutes.StatusMinutesFailed:
 		return map[string]string{"transcript": m.Transcript}, nil
@@ -158,6 +173,7 @@ func (r *request) updateMeeting() (any, *apiError) {
 	if err := r.org.known(nil, project); err != nil {
 		return nil, err
 	}
+	before := m.json()
 	reindex := false
 	for name, field := range map[string]*string{"title": &m.Title, "date": &m.Date, "project_id": &m.ProjectID} {
 		reindex = r.form.replace(name, field) || reindex
@@ -167,7 +183,7 @@ func (r *request) updateMeeting() (any, *apiError) {
 		r.org.spend(reindexCredits) // D9: with no credit left it still succeeds
 	}
 	if r.form.replace("time", &m.Time) || reindex { // the time is for display only, and free
-		r.org.write(m, r.now)
+		r.org.edited(m, before, r.now)
 	}
 	return m.json(), nil
 }

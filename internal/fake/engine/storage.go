@@ -105,11 +105,11 @@ func (r *request) awaits(audio *world.Audio, seconds int) *apiError {
 	}
 	defer r.service.mu.Unlock()
 	r.MeetingStatus = m.Status
-	if m.Audio != nil {
+	if m.Audio != nil || m.stored != nil {
 		return errURLUsed
 	}
 	if audio != nil {
-		o.arrive(m, audio, seconds)
+		o.store(m, audio, seconds)
 	}
 	return nil
 }
