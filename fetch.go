@@ -46,7 +46,7 @@ func (c *core) fetch(ctx context.Context, r *Result, o WaitOptions, unseen *slot
 
 // fetchMissing makes one attempt at each text that r lacks, until one fails.
 func (c *core) fetchMissing(ctx context.Context, r *Result, o WaitOptions) (err error) {
-	if r.Minutes == nil {
+	if o.fetchesMinutes() && r.Minutes == nil {
 		in := minutesRequest(r.MeetingID, o.Format)
 		in.Once = true
 		r.Minutes, _, err = call[Minutes](ctx, c, OpMeetingsMinutes, in)

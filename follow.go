@@ -36,12 +36,11 @@ type FollowOptions struct {
 	// Follow yields each meeting once, and again only after an error that is not a
 	// *MeetingFailedError.
 	Handled func(*Meeting) bool
-	// Until is the status at which Follow yields a meeting (default StatusMinutesReady). With an
-	// earlier status, Follow fetches no minutes.
+	// Until is the status at which Follow yields a meeting (default StatusMinutesReady), like
+	// WaitOptions.Until. With an earlier status, Follow fetches no minutes.
 	Until Status
-	// Format is the format of the minutes. If it is empty, the service chooses HTML.
-	Format Format
-	// Transcript makes Follow fetch the transcript as well, after the minutes.
+	// Format and Transcript work like those of ProcessOptions.
+	Format     Format
 	Transcript bool
 	// AudioTimeout limits how long a meeting may stay without audio after its creation. After that
 	// time, Follow yields the meeting with ErrNoAudio, and then goes on with it, as after every

@@ -92,6 +92,21 @@ var happyPath = []Status{StatusCreated, StatusAudioUploaded, StatusTranscribing,
 // rank returns the position of s in happyPath, from 1, or 0 if s is not in it.
 func (s Status) rank() int { return slices.Index(happyPath, s) + 1 }
 
+// passedBefore has, for each failure status, the latest status that the meeting has certainly had
+// before (section 3). The last two follow "on audio arrival", so maybe from created.
+var passedBefore = map[Status]Status{
+	StatusMinutesFailed:       StatusGeneratingMinutes,
+	StatusTranscriptionFailed: StatusTranscribing,
+	StatusTranscribeBlocked:   StatusCreated,
+	StatusAudioRejected:       StatusCreated,
+}
+
+// reached reports whether a meeting with the status s is at until, or has certainly been there. So a
+// wait ends in the same way whether a poll sees until itself or only what follows it.
+func (s Status) reached(until Status) bool {
+	return max(s.rank(), passedBefore[s].rank()) >= until.rank()
+}
+
 // Visibility says who inside the organisation can see a meeting ([section 2.1]).
 //
 // [section 2.1]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#21-meeting

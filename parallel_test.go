@@ -712,7 +712,7 @@ func TestWaits_RejectUnusableParams(t *testing.T) {
 	jobs := slices.Values([]minutes.Job{{Params: weekly(""), Source: open}})
 	processAll := func(o minutes.ProcessOptions) []error { return all(c.ProcessAll(ctx, jobs, &o)) }
 	follow := func(o minutes.FollowOptions) []error { return all(c.Follow(ctx, &o)) }
-	const transcribed = minutes.StatusTranscribed
+	const transcribing, transcribed = minutes.StatusTranscribing, minutes.StatusTranscribed
 	for _, test := range []struct {
 		param string
 		errs  []error
@@ -745,12 +745,15 @@ func TestWaits_RejectUnusableParams(t *testing.T) {
 		{"opts.Transcript", wait("mtg_1", waitOptions{Transcript: true})},
 		{"opts.Until", forMinutes("mtg_1", waitOptions{Until: transcribed})},
 		{"opts.Format", waitAll(waitOptions{Until: transcribed, Format: minutes.FormatHTML})},
-		{"opts.Transcript", waitAll(waitOptions{Until: transcribed, Transcript: true})},
+		{"opts.Format", waitAll(waitOptions{Format: "md"})},
+		{"opts.Transcript", waitAll(waitOptions{Until: transcribing, Transcript: true})},
 		{"opts.Format", process(minutes.ProcessOptions{Until: transcribed, Format: minutes.FormatHTML})},
-		{"opts.Transcript", resume("mtg_1", minutes.ProcessOptions{Until: transcribed, Transcript: true})},
-		{"opts.Transcript", processAll(minutes.ProcessOptions{Until: transcribed, Transcript: true})},
+		{"opts.Format", process(minutes.ProcessOptions{Format: "md"})},
+		{"opts.Format", follow(minutes.FollowOptions{Format: "HTML"})},
+		{"opts.Transcript", resume("mtg_1", minutes.ProcessOptions{Until: transcribing, Transcript: true})},
+		{"opts.Transcript", processAll(minutes.ProcessOptions{Until: transcribing, Transcript: true})},
 		{"opts.Format", follow(minutes.FollowOptions{Until: transcribed, Format: minutes.FormatHTML})},
-		{"opts.Transcript", follow(minutes.FollowOptions{Until: transcribed, Transcript: true})},
+		{"opts.Transcript", follow(minutes.FollowOptions{Until: transcribing, Transcript: true})},
 		{"opts.AudioTimeout", wait("mtg_1", waitOptions{Until: minutes.StatusCreated, AudioTimeout: time.Hour})},
 		{"opts.AudioTimeout", follow(minutes.FollowOptions{Until: minutes.StatusCreated, AudioTimeout: time.Hour})},
 	} {

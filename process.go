@@ -16,13 +16,16 @@ import (
 // ProcessOptions configures Process, Resume and ProcessAll. A nil pointer or a zero field selects
 // the default. A field that the call cannot use is a *[ParamError].
 type ProcessOptions struct {
-	// Until is the status at which the call ends (default StatusMinutesReady). With an earlier
-	// status, the call fetches no minutes.
+	// Until is the status at which the call ends (default StatusMinutesReady), like
+	// WaitOptions.Until. With an earlier status, the call fetches no minutes.
 	Until Status
-	// Format is the format of the minutes. If it is empty, the service chooses HTML.
+	// Format is the format of the minutes: FormatHTML (the default) or FormatMarkdown. (For another,
+	// call MeetingsService.Minutes.)
 	Format Format
-	// Transcript makes the call fetch the transcript as well, after the minutes. Without minutes,
-	// it is not fetched: after StatusMinutesFailed, call MeetingsService.Transcript.
+	// Transcript makes the call fetch the transcript as well. Until must be StatusTranscribed or later;
+	// with StatusTranscribed, the call fetches only the transcript, and succeeds even if the minutes
+	// have failed meanwhile. With StatusMinutesReady, it comes after the minutes, so after
+	// StatusMinutesFailed, call MeetingsService.Transcript.
 	Transcript bool
 	// OnStatus works like WaitOptions.OnStatus: it runs on the caller's goroutine, and ProcessAll
 	// calls it between two runs of the loop's body.

@@ -122,6 +122,26 @@ func TestCreate_RejectsAResponseWithAnotherExternalID(t *testing.T) {
 	}
 }
 
+// With Until: transcribed, the transcript comes without minutes, even if those have failed before a
+// poll could see transcribed.
+func TestProcess_FetchesTheTranscriptWithoutMinutes(t *testing.T) {
+	t.Parallel()
+	for _, write := range []time.Duration{time.Second, 10 * time.Minute} {
+		for _, outcome := range []minutes.Status{minutes.StatusMinutesReady, minutes.StatusMinutesFailed} {
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				srv.Script(minutestest.Script{Title: "Weekly", Outcome: outcome, Stages: &minutestest.Stages{Write: write}})
+				opts := &minutes.ProcessOptions{Until: minutes.StatusTranscribed, Transcript: true}
+				r, err := testkit.Client(srv).Meetings.Process(t.Context(), weekly("x"), testkit.Audio(10), opts)
+				require.NoError(t, err)
+				require.Contains(t, r.Transcript.Text, "spk_0")
+				require.Nil(t, r.Minutes)
+				require.Empty(t, srv.Requests(minutes.OpMeetingsMinutes))
+			})
+		}
+	}
+}
+
 // If nothing can be reached for half a minute, whatever request comes first, no recording fails.
 // The requests around the upload last as long as the upload.
 func TestProcess_SurvivesOutages(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/poll"
@@ -16,12 +17,17 @@ import (
 // the call cannot use is a *[ParamError].
 type WaitOptions struct {
 	// Until is the status to wait for (default StatusMinutesReady). A later status in the normal
-	// order also ends the wait. WaitForMinutes always waits for StatusMinutesReady.
+	// order also ends the wait, and so does a failure status that only follows Until:
+	// StatusMinutesFailed if Until is StatusTranscribed or StatusGeneratingMinutes, and that or
+	// StatusTranscriptionFailed if Until is StatusAudioUploaded or StatusTranscribing. WaitForMinutes
+	// always waits for StatusMinutesReady.
 	Until Status
-	// Format is the format of the minutes that WaitForMinutes and WaitAll fetch. If Format is
-	// empty, the service chooses HTML.
+	// Format is the format of the minutes that WaitForMinutes and WaitAll fetch: FormatHTML (the
+	// default) or FormatMarkdown. (For another, call MeetingsService.Minutes.)
 	Format Format
-	// Transcript makes WaitForMinutes and WaitAll fetch the transcript as well, after the minutes.
+	// Transcript makes WaitForMinutes and WaitAll fetch the transcript as well, after the minutes. With
+	// WaitAll, Until must be StatusTranscribed or later; with an earlier one than StatusMinutesReady, it
+	// fetches only the transcript, even if the minutes have failed meanwhile.
 	Transcript bool
 	// AudioTimeout limits how long the meeting may stay without audio, counted from
 	// Meeting.CreatedAt by this machine's clock. If a poll after that time still shows no audio,
@@ -97,7 +103,7 @@ const fetchesNothing = "is not used, because Wait fetches nothing; call WaitForM
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Result, error) {
 	o, err := opts.checked()
 	err = cmp.Or(err,
-		checkThat("opts.Until", o.fetches(), "is not used, because WaitForMinutes waits for minutes_ready; call Wait"),
+		checkThat("opts.Until", o.fetchesMinutes(), "is not used, because WaitForMinutes waits for minutes_ready; call Wait"),
 		checkGiven("ctx", ctx != nil),
 		s.core.checkID("id", id),
 	)
@@ -112,19 +118,24 @@ func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *W
 func (o *WaitOptions) checked() (WaitOptions, error) {
 	opts := *cmp.Or(o, new(WaitOptions))
 	opts.Until = cmp.Or(opts.Until, StatusMinutesReady)
-	const early = "is not used, because nothing is fetched if Until is an earlier status than minutes_ready"
+	known := slices.Contains([]Format{"", FormatHTML, FormatMarkdown}, opts.Format)
 	return opts, cmp.Or(
 		checkThat("opts.Until", opts.Until.rank() > 0, "is not a status of the normal order"),
-		checkThat("opts.Format", opts.fetches() || opts.Format == "", early),
-		checkThat("opts.Transcript", opts.fetches() || !opts.Transcript, early),
+		checkThat("opts.Format", known, "is neither html nor markdown"),
+		checkThat("opts.Format", opts.fetchesMinutes() || opts.Format == "",
+			"is not used, because no minutes are fetched if Until is an earlier status than minutes_ready"),
+		checkThat("opts.Transcript", !opts.Transcript || opts.Until.reached(StatusTranscribed),
+			"is not used, because there is no transcript if Until is an earlier status than transcribed"),
 		checkThat("opts.AudioTimeout", opts.AudioTimeout >= 0, "must not be negative"),
 		checkThat("opts.AudioTimeout", opts.AudioTimeout == 0 || opts.Until != StatusCreated,
 			"is not used, because a meeting has no audio when it is created"),
 	)
 }
 
-// fetches reports whether the minutes are fetched when the wait has ended.
-func (o *WaitOptions) fetches() bool { return o.Until == StatusMinutesReady }
+// fetches reports whether anything is fetched when the wait has ended.
+func (o *WaitOptions) fetches() bool { return o.fetchesMinutes() || o.Transcript }
+
+func (o *WaitOptions) fetchesMinutes() bool { return o.Until == StatusMinutesReady }
 
 func (o *WaitOptions) goal() goal {
 	return goal{until: o.Until, audioTimeout: o.AudioTimeout, onStatus: o.OnStatus}
@@ -132,7 +143,7 @@ func (o *WaitOptions) goal() goal {
 
 // WaitAll waits for many meetings, each like [MeetingsService.Wait], and yields a [Result] for each
 // when its wait ends, in no particular order. If Until is minutes_ready, WaitAll fetches the
-// minutes as well, and with WaitOptions.Transcript the transcript. It needs the scope meetings:read
+// minutes as well, and with WaitOptions.Transcript it fetches the transcript. It needs the scope meetings:read
 // and, for fetches, minutes:read.
 //
 //   - Result.Err is the error of one meeting, and does not end the other waits. A repeated id is
@@ -234,10 +245,10 @@ const (
 func (g *goal) judge(s poll.Snapshot[*Meeting], now time.Time) (verdict, error) {
 	m := s.Meeting
 	switch {
+	case m.Status.reached(g.until):
+		return done, nil
 	case m.Status.Failed():
 		return done, &MeetingFailedError{MeetingID: m.ID, Status: m.Status, Meeting: m}
-	case m.Status.rank() >= g.until.rank():
-		return done, nil
 	case m.Status != StatusCreated:
 		return goOn, nil
 	}
