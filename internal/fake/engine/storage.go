@@ -190,10 +190,12 @@ func storedIn(u *url.URL) (meetingID string) {
 
 func isStorage(u *url.URL) bool { return strings.HasPrefix(u.Path, storagePath) }
 
-// mediaType returns the bare type of a content type, in lower case. ok is false if s is none, or if
-// a header cannot repeat it byte for byte.
+// mediaType returns the bare type of a content type, in lower case. ok is false if it is not a type, or
+// if a header cannot repeat it byte for byte. Parameters may be anything, because storage signs them
+// without reading them: browsers send video/webm;codecs=vp8,opus, which cannot be parsed.
 func mediaType(s string) (bare string, ok bool) {
-	bare, _, err := mime.ParseMediaType(s)
+	bare, _, _ = strings.Cut(s, ";")
+	bare, _, err := mime.ParseMediaType(bare)
 	kind, subtype, _ := strings.Cut(bare, "/")
 	printable := !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) && s == strings.TrimSpace(s)
 	return bare, err == nil && printable && kind != "" && subtype != "" && !strings.Contains(bare, "*")

@@ -26,11 +26,12 @@ func TestUploadURL(t *testing.T) {
 	at := "POST /v1/meetings/" + id + "/upload-url"
 	for _, ct := range []string{`""`, `null`, `7`, `"audio"`, `"/wav"`, `"audio/"`, `"audio/*"`, `"*/*"`,
 		`"audio/wav;"x`, `"au dio/wav"`, `" audio/wav"`, `"audio/wav "`, `"audio/wav\r\n"`, `"audio/wäv"`,
-		`"audio/wav; x=\"é\""`, `"audio/wav; x=\"\u007f\""`, `"audio/wav; x=\"y"`, `"audio/wav/x"`} {
+		`"audio/wav; x=\"é\""`, `"audio/wav; x=\"\u007f\""`, `"audio/wav/x"`, `";codecs=opus"`} {
 		require.Equal(t, 400, s.request("ci", at, `{"content_type":`+ct+`}`).is(400, "INVALID_REQUEST").Code, ct)
 	}
 	for _, ct := range []string{"audio/wav", "AUDIO/WAV", "audio/ogg; codecs=opus", "application/vnd.x+json",
-		"text/plain", "audio/az09", "audio/wav; x=~y"} {
+		"text/plain", "audio/az09", "audio/wav; x=~y", "audio/wav; x=y; x=z", `audio/wav; x=\"y`,
+		"video/webm;codecs=vp8,opus", "video/x-matroska;codecs=avc1,opus"} {
 		r := s.request("ci", at, `{"content_type":"`+ct+`"}`).is(200, "")
 		require.Equal(t, "900", r.field("expires_in"))
 		require.Equal(t, "PUT", r.field("method"))
@@ -186,6 +187,7 @@ func TestContentTypes(t *testing.T) {
 	for ct, want := range map[string]string{
 		"audio/wav": "minutes_ready", "AUDIO/x-anything": "minutes_ready", "video/mp4": "minutes_ready",
 		"application/ogg": "minutes_ready", "Application/OGG; a=b": "minutes_ready",
+		"video/webm;codecs=vp8,opus": "minutes_ready", "application/pdf;codecs=vp8,opus": "audio_rejected",
 		"application/pdf": "audio_rejected", "text/plain": "audio_rejected",
 		"application/octet-stream": "audio_rejected", "audiox/wav": "audio_rejected",
 	} {
