@@ -18,24 +18,27 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
+// Errors of content that is not a recording.
+const (
+	noFormat = "the format of the recording is not known"
+	notText  = "the content is text/plain, not a recording"
+)
+
 // The first bytes of recordings, by container.
 const (
 	magicWAV    = "RIFF\x24\x00\x00\x00WAVEfmt "
-	magicRF64   = "RF64\xff\xff\xff\xffWAVEds64"
+	magicRF64   = "RF64\xff\xff\xff\xffWAVEds64\x1c\x00\x00\x00"
 	magicW64    = "riff\x2e\x91\xcf\x11\xa5\xd6\x28\xdb\x04\xc1\x00\x00"
 	magicFLAC   = "fLaC\x00\x00\x00\x22"
 	magicOgg    = "OggS\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00\x01\x02\x03\x04\x00\x00\x00\x00\xaa\xbb\xcc\xdd\x01"
 	magicOpus   = magicOgg + "\x13OpusHead"
 	magicTheora = magicOgg + "\x2a\x80theora"
 	magicID3    = "ID3\x04\x00\x00\x00\x00\x00\x05title" // with five bytes
-	magicMP3    = "\xff\xfb\x90\x64"
-	magicMP3LSF = "\xff\xf3\x84\xc4" // MPEG-2, half the sampling rate
-	magicMP2    = "\xff\xfd\xa4\x04"
-	magicADTS   = "\xff\xf1\x50\x80"
-	magicM4A    = "\x00\x00\x00\x20ftypM4A \x00\x00\x00\x00"
-	magicMP4    = "\x00\x00\x00\x20ftypisom\x00\x00\x02\x00"
-	magic3GP    = "\x00\x00\x00\x18ftyp3gp4\x00\x00\x03\x00"
-	magicQT     = "\x00\x00\x00\x14ftypqt  \x00\x00\x02\x00"
+	movie       = "\x00\x00\x00\x08moov"
+	magicM4A    = "\x00\x00\x00\x10ftypM4A \x00\x00\x00\x00" + movie
+	magicMP4    = "\x00\x00\x00\x10ftypisom\x00\x00\x02\x00" + movie
+	magic3GP    = "\x00\x00\x00\x10ftyp3gp4\x00\x00\x03\x00" + movie
+	magicQT     = "\x00\x00\x00\x10ftypqt  \x00\x00\x02\x00" + movie
 	magicWebM   = magicEBML + "\x84webm"
 	magicEBML   = "\x1a\x45\xdf\xa3\xa3\x42\x86\x81\x01\x42\xf7\x81\x01\x42\xf2\x81\x04\x42\xf3\x81\x08\x42\x82"
 	magicMKV    = magicEBML + "\x88matroska"
@@ -44,11 +47,23 @@ const (
 	magicAIFC   = "FORM\x00\x00\x00\x2eAIFCFVER"
 	magicCAF    = "caff\x00\x01\x00\x00desc"
 	magicAU     = ".snd\x00\x00\x00\x18"
-	magicAMR    = "#!AMR\n\x3c"
+	magicAMR    = "#!AMR\n\x3c\x08"
 	magicAMRWB  = "#!AMR-WB\n\x04"
 	magicAVI    = "RIFF\x24\x00\x00\x00AVI LIST"
 	unknown     = "\x01\x02\x03\x04 no recording anybody knows"
 )
+
+// Recordings of three frames each.
+var (
+	magicMP3    = frames("\xff\xfb\x90\x64", 417)
+	magicMP3LSF = frames("\xff\xf3\x84\xc4", 192) // MPEG-2, half the sampling rate
+	magicMP2    = frames("\xff\xfd\xa4\x04", 576)
+	magicADTS   = frames("\xff\xf1\x50\x80\x02\x00\x00", 16)
+)
+
+func frames(header string, length int) string {
+	return strings.Repeat(header+strings.Repeat("\x00", length-len(header)), 3)
+}
 
 // packets returns three packets of an MPEG transport stream.
 func packets(before string) string {
@@ -107,7 +122,7 @@ func TestFromFile_FindsContentType(t *testing.T) {
 		{"a.m4a", magic3GP, "audio/mp4"},
 		{"a.3ga", magic3GP, "audio/3gpp"},
 		{"a", magicQT, "video/quicktime"},
-		{"a", "\x00\x00\x00\x08wide\x00\x00\x10\x00mdat", "video/quicktime"},
+		{"a", "\x00\x00\x00\x08wide\x00\x00\x00\x0amdat\x01\x02" + movie, "video/quicktime"},
 		{"a.webm", magicWebM, "video/webm"},
 		{"a.weba", magicWebM, "audio/webm"},
 		{"a.mkv", magicWebM, "video/webm"},
@@ -122,7 +137,7 @@ func TestFromFile_FindsContentType(t *testing.T) {
 		{"a.opus", unknown, "audio/ogg"},
 		{"a.wma", unknown, "audio/x-ms-wma"},
 		{"a.mp3", strings.Repeat("\x00", 600) + magicMP3, "audio/mpeg"}, // silence of an encoder
-		{"a.m4a", "\x00\x00\x00\x20ftyp", "audio/mp4"},
+		{"a.mp3", frames("\xff\xfb\x90\x64", 400), "audio/mpeg"},        // frames that do not meet
 	} {
 		t.Run(test.name+" "+test.want, func(t *testing.T) {
 			path := filepath.Join(dir, test.name)
@@ -145,7 +160,10 @@ func TestFromFile_RejectsOtherFormats(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const unknownFormat = "the format of the recording is not known; if it is audio or video, " +
-		"pass its content type to FromReader or FromReaderAt"
+		"declare its type, as in Recording.ContentType"
+	const unfinished = "the content is an MP4 file without an index (moov), " +
+		"so the recorder did not finish it, or its end is missing"
+	const ftyp = "\x00\x00\x00\x10ftypisom\x00\x00\x02\x00\x00\x00\x00\x08free"
 	for _, test := range []struct{ name, content, want string }{
 		{"a", unknown, unknownFormat},
 		{"a.doc", unknown, unknownFormat},
@@ -160,6 +178,17 @@ func TestFromFile_RejectsOtherFormats(t *testing.T) {
 		{"code.ts", "export const minutes = 1;", "the content is text/plain, not a recording"},
 		{"scan.mp3", "%PDF-1.7\n\x00", "the content is application/pdf, not a recording"},
 		{"cover.m4a", "\x89PNG\x0d\x0a\x1a\x0a", "the content is image/png, not a recording"},
+		{"plan.mov", "The wide area network is down.", "the content is text/plain, not a recording"},
+		{"plan.caf", "caffeine, said Ada", "the content is text/plain, not a recording"},
+		{"plan.mp3", "ID3 tags, chapter one", "the content is text/plain, not a recording"},
+		{"plan.amr", "#!AMR\nexit 1", "the content is text/plain, not a recording"},
+		{"plan.wav", "RIFFRAFFWAVES", "the content is text/plain, not a recording"},
+		// What recorders leave that were killed: the length of the data is to be filled in.
+		{"ffmpeg.mp4", ftyp + "\x00\x00\x00\x00mdat sound", unfinished},
+		{"android.mp4", ftyp + "\x00\x00\x00\x01mdat???????? sound", unfinished},
+		{"cut.m4a", ftyp + "\x00\x00\x10\x00mdat sound", unfinished},
+		{"cut.3gp", ftyp, unfinished},
+		{"ffmpeg.mov", "\x00\x00\x00\x08wide\x00\x00\x00\x00mdat sound", unfinished},
 		{"album.mp3", "PK\x03\x04\x14\x00", "the content is application/zip, not a recording"},
 	} {
 		t.Run(test.name+" "+test.want, func(t *testing.T) {
@@ -174,29 +203,60 @@ func TestFromFile_RejectsOtherFormats(t *testing.T) {
 	}
 }
 
-// A declared type of audio or video counts, whatever the content is. Any other type says nothing
-// about a recording, so it counts only if the content shows none.
+// A declared type of audio or video counts, whatever the content is. Another application type counts
+// if the content shows none, and everything else says nothing.
 func TestUpload_CompletesContentType(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ declared, content, want string }{
+		{"audio/x-own", magicMP3, "audio/x-own"},
+		{"Video/X-Own", magicMP3, "Video/X-Own"},
+		{"audio/mpeg", "text of a test", "audio/mpeg"},
+		{" audio/mpeg\n", unknown, "audio/mpeg"},
+		{"audio/L16; rate=16000;  channels=2", unknown, "audio/L16; rate=16000;  channels=2"},
+		{`video/webm; codecs="vp8, opus"`, unknown, `video/webm; codecs="vp8, opus"`},
+		// MediaRecorder of Chromium 156 names its types like this.
+		{"video/webm;codecs=vp8,opus", unknown, "video/webm"},
+		{"video/mp4;codecs=vp9,opus", unknown, "video/mp4"},
+		{"video/x-matroska;codecs=avc1,opus", unknown, "video/x-matroska"},
+		{"audio/webm;codecs=opus", unknown, "audio/webm;codecs=opus"},
+		{"audio/mpeg; rate=1; rate=2", unknown, "audio/mpeg"},
+		{"audio/mpeg; title=\"\xc3\xa9\"", unknown, "audio/mpeg"},
+		{"audio/wav;\r\nX-Evil: 1", unknown, "audio/wav"},
+
+		{"application/mp4", magicMP4, "video/mp4"},
+		{"application/ogg", magicOpus, "audio/ogg"},
+		{"application/mxf", unknown, "application/mxf"},
+		{"application/x-own; rate=8000", unknown, "application/x-own; rate=8000"},
+
 		{"", magicCAF, "audio/x-caf"},
 		{"application/octet-stream", magicMP3, "audio/mpeg"},
 		{"binary/octet-stream", magicMP4, "video/mp4"},
 		{"Application/Octet-Stream; charset=binary", magicWAV, "audio/wav"},
 		{"application/x-www-form-urlencoded", magicM4A, "audio/mp4"},
 		{"multipart/form-data; boundary=x", magicFLAC, "audio/flac"},
-		{"application/mp4", magicMP4, "video/mp4"},
-		{"application/ogg", magicOpus, "audio/ogg"},
-		{"application/octet-stream", unknown, "application/octet-stream"},
-		{"application/x-own; rate=8000", unknown, "application/x-own; rate=8000"},
-		{"audio/x-own", magicMP3, "audio/x-own"},
-		{"Video/X-Own", magicMP3, "Video/X-Own"},
-		{"audio/mpeg", "text of a test", "audio/mpeg"},
+		{"image/png", magicWAV, "audio/wav"},
+		{"mp3", magicMP3, "audio/mpeg"},
+		{"file", magicMP3, "audio/mpeg"},
+		{"audio", magicMP3, "audio/mpeg"},
+		{"audio/*", magicMP3, "audio/mpeg"},
+		{"audio/", magicMP3, "audio/mpeg"},
+		{"/mpeg", magicMP3, "audio/mpeg"},
+		{"audio/mpeg, audio/mpeg", magicMP3, "audio/mpeg"},
+		{"audio/wav\r\nX-Evil: 1", magicMP3, "audio/mpeg"},
+		{"audio/w\xc3\xa4v", magicWAV, "audio/wav"},
 
-		{"", unknown, "the format of the recording is not known"},
-		{"", "text", "the content is text/plain, not a recording"},
+		{"", unknown, noFormat},
+		{"mp3", unknown, noFormat},
+		{"image/png", unknown, noFormat},
+		{"text/html", unknown, noFormat},
+		{"multipart/form-data; boundary=x", unknown, noFormat},
+		{"application/octet-stream", unknown, noFormat},
+		{"application/x-www-form-urlencoded", unknown, noFormat},
+		{"", "text", notText},
 		{"text/html; charset=utf-8", "<html>Log in", "the content is text/html, not a recording"},
-		{"application/octet-stream", `{"error":"expired"}`, "the content is text/plain, not a recording"},
+		{"application/octet-stream", `{"error":"expired"}`, notText},
+		{"application/json", `{"error":"expired"}`, notText},
+		{"multipart/form-data; boundary=x", "--x\r\nContent-Disposition: form-data\r\n\r\n" + magicFLAC, noFormat},
 	} {
 		audio := strings.NewReader(test.content)
 		for name, source := range map[string]minutes.Source{
@@ -213,7 +273,7 @@ func TestUpload_CompletesContentType(t *testing.T) {
 					id := testkit.Waiting(t, srv)
 					err := direct(srv).Meetings.Upload(t.Context(), id, source, nil)
 					puts := srv.Requests(minutes.OpUpload)
-					if strings.Contains(test.want, "/") && !strings.Contains(test.want, " not a ") {
+					if test.want != noFormat && !strings.Contains(test.want, " not a ") {
 						require.NoError(t, err)
 						require.Len(t, puts, 1)
 						require.Equal(t, []string{test.want}, puts[0].Header["Content-Type"])

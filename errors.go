@@ -236,7 +236,7 @@ var (
 	// ErrRecordingFormat: neither you nor the recording says which format it has, or the content is
 	// something else, such as text.
 	ErrRecordingFormat = errors.New("the format of the recording is not known; " +
-		"if it is audio or video, pass its content type to FromReader or FromReaderAt")
+		"if it is audio or video, declare its type, as in Recording.ContentType")
 )
 
 // Error returns the parameter and the reason, but not the value, which may be a secret.

@@ -47,9 +47,11 @@ type Recording struct {
 	Audio io.ReaderAt
 	// Size is the length in bytes, from 1 to MaxRecordingSize.
 	Size int64
-	// ContentType is a MIME type, such as "audio/mpeg". If it is empty, or neither audio/* nor
-	// video/* (for example application/octet-stream), the Client finds the type from the content,
-	// and uses ContentType only if the content does not show it.
+	// ContentType is a MIME type, such as "audio/mpeg". A type of audio or video is sent as it is,
+	// whatever the bytes are, except that parameters that cannot be parsed are dropped. Another
+	// type of an application is sent only if the content does not show its own. Everything else
+	// (empty, application/octet-stream, image, text, multipart, "mp3") says nothing, so the Client
+	// finds the type from the content, or fails with ErrRecordingFormat.
 	ContentType string
 }
 
@@ -82,7 +84,9 @@ func openRecording(ctx context.Context, source Source) (Recording, error) {
 		}
 		err = cmp.Or(checkGiven("recording.Audio", rec.Audio != nil), checkSize("recording.Size", rec.Size))
 		if err == nil {
-			rec.ContentType, err = completeContentType(rec.ContentType, rec.Audio)
+			rec.ContentType, err = findContentType(
+				"recording.ContentType", rec.ContentType, "", rec.Audio, rec.Size,
+			)
 		}
 		if err != nil {
 			return Recording{}, errors.Join(err, rec.Close())
@@ -93,13 +97,17 @@ func openRecording(ctx context.Context, source Source) (Recording, error) {
 
 // FromFile returns a Source for a file, and finds the content type from its content, or from its
 // extension if the content does not show it. Content that is recognisably not a recording, such as
-// text, is an [ErrRecordingFormat] whatever the extension. If the file changes during an upload,
-// the upload fails without storing it, with an error that is [Retryable].
+// text, or not a whole one, such as an MP4 file that its recorder did not finish, is an
+// [ErrRecordingFormat] whatever the extension. To declare a type, return the file from a Source of
+// your own (see [docs/uploads.md]). If the file changes during an upload, the upload fails without
+// storing it, with an error that is [Retryable].
 //
 // Errors of the Source: the error of opening or reading the file (compare with
 // [io/fs.ErrNotExist]), or a *[ParamError] that names the file: [ErrRecordingEmpty],
 // [ErrRecordingTooLarge], [ErrRecordingFormat], or a path that is a URL or does not lead to a
 // regular file.
+//
+// [docs/uploads.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/uploads.md
 func FromFile(path string) Source {
 	return func(context.Context) (Recording, error) {
 		info, err := os.Stat(path) // first, since opening a named pipe would block
@@ -132,7 +140,7 @@ func describeFile(f *os.File) (Recording, error) {
 	if err != nil {
 		return Recording{}, err
 	}
-	contentType, err := findContentType("path", f, filepath.Ext(f.Name()))
+	contentType, err := findContentType("path", "", filepath.Ext(f.Name()), f, info.Size())
 	if err != nil {
 		return Recording{}, err
 	}
@@ -174,9 +182,8 @@ func checkNotPattern(path string, err error) error {
 }
 
 // FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client
-// does not close ra, and finds the type from the content if contentType is empty, or is neither
-// audio/* nor video/* (see [Recording]). As in Recording, if ra is a file, size must be the file's
-// size.
+// does not close ra. What contentType may be, and when the Client finds the type from the content,
+// is as in [Recording]. As there, if ra is a file, size must be the file's size.
 //
 // Errors of the Source: a *[ParamError] if a parameter is invalid. For an invalid size it wraps
 // [ErrRecordingEmpty] or [ErrRecordingTooLarge].
@@ -204,21 +211,18 @@ func withoutClose(ra io.ReaderAt) io.ReaderAt {
 
 // FromReader returns a Source that copies r to a temporary file, because an upload needs the length
 // first and may be retried. The file is in [os.TempDir], and is gone when the upload ends. The
-// Source works only once, because then r has been read. The Client finds the type from the content
-// if contentType is empty, or is neither audio/* nor video/* (see [Recording]).
+// Source works only once, because then r has been read. What contentType may be, and when the Client
+// finds the type from the content, is as in [Recording].
 //
 // Errors of the Source:
 //   - The error of reading r, of writing the file, or of the context.
 //   - An error if one read takes longer than a minute, or if the Source was opened before.
-//   - *[ParamError]: a parameter is invalid, or r has no bytes ([ErrRecordingEmpty]) or too many
+//   - *[ParamError]: r is nil, has no bytes ([ErrRecordingEmpty]) or too many
 //     ([ErrRecordingTooLarge]).
 func FromReader(r io.Reader, contentType string) Source {
 	var opened atomic.Bool
 	return func(ctx context.Context) (Recording, error) {
 		err := checkGiven("r", r != nil)
-		if contentType != "" {
-			err = cmp.Or(err, checkContentType("contentType", contentType))
-		}
 		if err != nil {
 			return Recording{}, err
 		}

@@ -157,11 +157,9 @@ func TestFromReader_RejectsInvalidInput(t *testing.T) {
 		contentType string
 		param       string
 	}{
-		"no reader":               {nil, "audio/wav", "r"},
-		"empty":                   {strings.NewReader(""), "audio/wav", "r"},
-		"no MIME type":            {testbase.Failing(broken), "wav", "contentType"}, // before a byte is read
-		"MIME type with a header": {testbase.Failing(broken), "audio/wav\r\nX-Evil: 1", "contentType"},
-		"over 1 GiB":              {io.LimitReader(endless, minutes.MaxRecordingSize+5), "audio/wav", "r"},
+		"no reader":  {nil, "audio/wav", "r"},
+		"empty":      {strings.NewReader(""), "audio/wav", "r"},
+		"over 1 GiB": {io.LimitReader(endless, minutes.MaxRecordingSize+5), "audio/wav", "r"},
 	} {
 		if name == "over 1 GiB" && (!testbase.Long() || testbase.UnderRace) {
 			continue // it writes as much
@@ -207,17 +205,11 @@ func TestUpload_RejectsInvalidRecordings(t *testing.T) {
 		rec   minutes.Recording
 		param string
 	}{
-		"zero":         {minutes.Recording{}, "recording.Audio"},
-		"no audio":     {minutes.Recording{Size: 1, ContentType: "audio/wav"}, "recording.Audio"},
-		"no size":      {minutes.Recording{Audio: audio, ContentType: "audio/wav"}, "recording.Size"},
-		"over 1 GiB":   {minutes.Recording{Audio: audio, Size: minutes.MaxRecordingSize + 1}, "recording.Size"},
-		"no MIME type": {minutes.Recording{Audio: audio, Size: 1, ContentType: "wav"}, "recording.ContentType"},
-		"blank after content type": {
-			minutes.Recording{Audio: audio, Size: 1, ContentType: "audio/wav "}, "recording.ContentType"},
-		"content type and a header": {
-			minutes.Recording{Audio: audio, Size: 1, ContentType: "audio/wav\r\nX-Evil: 1"}, "recording.ContentType"},
-		"content type beyond ASCII": {
-			minutes.Recording{Audio: audio, Size: 1, ContentType: "audio/wäv"}, "recording.ContentType"},
+		"zero":       {minutes.Recording{}, "recording.Audio"},
+		"no audio":   {minutes.Recording{Size: 1, ContentType: "audio/wav"}, "recording.Audio"},
+		"no size":    {minutes.Recording{Audio: audio, ContentType: "audio/wav"}, "recording.Size"},
+		"over 1 GiB": {minutes.Recording{Audio: audio, Size: minutes.MaxRecordingSize + 1}, "recording.Size"},
+		"no format":  {minutes.Recording{Audio: strings.NewReader(unknown), Size: 9}, "recording.ContentType"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -145,7 +145,7 @@ func TestREADME_ProgramRuns(t *testing.T) {
 	out, err := packages.run("build", "-o", binary, "./docs/snippets/program")
 	require.NoError(t, err, out)
 
-	require.NoError(t, os.WriteFile(filepath.Join(packages.dir, "weekly.mp3"), []byte("ID3 and sound"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(packages.dir, "weekly.mp3"), []byte("ID3\x04 and sound"), 0o600))
 	program := exec.CommandContext(t.Context(), binary)
 	program.Dir = packages.dir
 	program.Env = append(os.Environ(), "MINUTES_BASE_URL="+address, "MINUTES_API_KEY="+srv.Key())
@@ -214,7 +214,7 @@ func TestREADME_SnippetsRun(t *testing.T) {
 	code += "var snippets = []func() error{\n" + snippets + "}\n"
 	packages := newOverlay(t)
 	packages.add("readme", "readme_test.go", code)
-	require.NoError(t, os.WriteFile(filepath.Join(packages.dir, "weekly.mp3"), []byte("ID3 and sound"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(packages.dir, "weekly.mp3"), []byte("ID3\x04 and sound"), 0o600))
 	binary := filepath.Join(packages.dir, "readme.test")
 	out, err := packages.run("test", "-vet=off", "-c", "-o", binary, "./docs/snippets/readme")
 	require.NoError(t, err, out)

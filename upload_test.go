@@ -382,7 +382,7 @@ func TestUpload_EndsAlthoughClocksDiffer(t *testing.T) {
 func TestUpload_StoresNoPartOfAGrowingFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.mp3")
-	require.NoError(t, os.WriteFile(path, append([]byte(magicMP3), make([]byte, 200_000)...), 0o600))
+	require.NoError(t, os.WriteFile(path, append([]byte("ID3\x04"), make([]byte, 200_000)...), 0o600))
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_RDWR, 0)
 	require.NoError(t, err)
 	defer file.Close()

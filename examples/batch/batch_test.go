@@ -25,7 +25,7 @@ func recordings(t *testing.T, srv *minutestest.Server, n int) (*batch, *strings.
 	in := t.TempDir()
 	for i := range n {
 		path := filepath.Join(in, fmt.Sprintf("%02d.mp3", i))
-		require.NoError(t, os.WriteFile(path, fmt.Append(nil, "ID3 sound ", i), 0o600))
+		require.NoError(t, os.WriteFile(path, fmt.Append(nil, "ID3\x04 sound ", i), 0o600))
 	}
 	return &batch{client: srv.Client(), in: in, out: filepath.Join(t.TempDir(), "out"), stdout: &stdout}, &stdout
 }
@@ -103,7 +103,7 @@ func TestBatch_SharesMeetingOfSameContent(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		b, _ := recordings(t, srv, 1)
 		file := filepath.Join(b.in, "copy.mp3")
-		require.NoError(t, os.WriteFile(file, []byte("ID3 sound 0"), 0o600))
+		require.NoError(t, os.WriteFile(file, []byte("ID3\x04 sound 0"), 0o600))
 		lastYear := time.Now().AddDate(-1, 0, 0)
 		require.NoError(t, os.Chtimes(file, lastYear, lastYear), "so its meeting has another date")
 		require.NoError(t, b.run(t.Context()))

@@ -72,7 +72,7 @@ func offlineDirs(in string) (recordings, out string, err error) {
 	in = filepath.Join(dir, "recordings")
 	err = os.Mkdir(in, 0o755)
 	for _, name := range []string{"Board meeting", "Budget 2027", "Interview", "Retrospective", "Stand-up"} {
-		err = errors.Join(err, os.WriteFile(filepath.Join(in, name+".mp3"), []byte("ID3, and the sound of "+name), 0o644))
+		err = errors.Join(err, os.WriteFile(filepath.Join(in, name+".mp3"), []byte("ID3\x04 and the sound of "+name), 0o644))
 	}
 	return in, filepath.Join(dir, "minutes"), err
 }

@@ -31,7 +31,7 @@ func realistic() minutestest.Option {
 func aRecording(t *testing.T) job {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weekly.mp3")
-	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("ID3 sound"), 1000), 0o600))
+	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("ID3\x04 sound"), 1000), 0o600))
 	return job{Path: path, Title: "Weekly", Date: "2026-11-20"}
 }
 

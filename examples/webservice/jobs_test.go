@@ -72,7 +72,7 @@ func TestInstance_StopsUploads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
 				for i := range 10 {
-					request(t, in, "PUT", fmt.Sprint(i, ".mp3"), "ID3 sound")
+					request(t, in, "PUT", fmt.Sprint(i, ".mp3"), "ID3\x04 sound")
 				}
 				srv.Update("org_acme", func(o *minutestest.Organisation) { set(o, false) })
 				time.Sleep(90 * time.Minute)
@@ -100,7 +100,7 @@ func TestInstance_GoesOnWithoutUsage(t *testing.T) {
 		everyUsage := minutestest.Match{Operation: minutes.OpUsageGet, Times: minutestest.Always}
 		srv.Inject(everyUsage, minutestest.Refuse(minutes.ErrForbidden))
 		for i := range 5 {
-			request(t, in, "PUT", fmt.Sprint(i, ".mp3"), "ID3 sound")
+			request(t, in, "PUT", fmt.Sprint(i, ".mp3"), "ID3\x04 sound")
 		}
 		time.Sleep(10 * time.Minute)
 		for i := range 5 {
@@ -112,7 +112,7 @@ func TestInstance_GoesOnWithoutUsage(t *testing.T) {
 // If someone deletes a meeting, its job gets another.
 func TestInstance_CreatesDeletedMeetingAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
-		request(t, in, "PUT", "weekly.mp3", "ID3 sound")
+		request(t, in, "PUT", "weekly.mp3", "ID3\x04 sound")
 		time.Sleep(2 * time.Minute)
 		srv.Delete(srv.Meetings()[0].ID)
 		time.Sleep(15 * time.Minute)
@@ -126,7 +126,7 @@ func TestInstance_CreatesDeletedMeetingAgain(t *testing.T) {
 func TestInstance_RetriesFailedMeeting(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
 		srv.Script(minutestest.Script{Outcome: minutes.StatusTranscriptionFailed})
-		request(t, in, "PUT", "weekly.mp3", "ID3 sound")
+		request(t, in, "PUT", "weekly.mp3", "ID3\x04 sound")
 		time.Sleep(time.Hour)
 		job := request(t, in, "GET", "weekly.mp3", "")
 		assert.Equal(t, "failed", job.State)
@@ -134,9 +134,9 @@ func TestInstance_RetriesFailedMeeting(t *testing.T) {
 		failed := srv.Meetings()[0].ID
 
 		srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesReady})
-		assert.Equal(t, "queued", request(t, in, "PUT", "weekly.mp3", "ID3 sound").State)
+		assert.Equal(t, "queued", request(t, in, "PUT", "weekly.mp3", "ID3\x04 sound").State)
 		time.Sleep(15 * time.Minute)
-		job = request(t, in, "PUT", "weekly.mp3", "ID3 sound")
+		job = request(t, in, "PUT", "weekly.mp3", "ID3\x04 sound")
 		assert.Equal(t, "done", job.State)
 		assert.Contains(t, job.Text, "# weekly.mp3")
 		require.Len(t, srv.Meetings(), 1)
@@ -151,13 +151,13 @@ func TestInstance_RetriesFailedMeeting(t *testing.T) {
 func TestInstance_DecidesByError(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ file, body, problem, want string }{
-		"temporary":    {"weekly.mp3", "ID3 sound", string(minutes.ErrInternal), "queued"},
-		"final":        {"weekly.mp3", "ID3 sound", string(minutes.ErrForbidden), "failed"},
+		"temporary":    {"weekly.mp3", "ID3\x04 sound", string(minutes.ErrInternal), "queued"},
+		"final":        {"weekly.mp3", "ID3\x04 sound", string(minutes.ErrForbidden), "failed"},
 		"no recording": {"notes.txt", "text", "the content is text/plain", "failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *minutestest.Server, in *instance) {
-				if tc.body == "ID3 sound" {
+				if tc.body == "ID3\x04 sound" {
 					everyURL := minutestest.Match{Operation: minutes.OpMeetingsUploadURL, Times: minutestest.Always}
 					srv.Inject(everyURL, minutestest.Refuse(minutes.ErrorCode(tc.problem)))
 				}
@@ -183,7 +183,7 @@ func TestLease_RunsOut(t *testing.T) {
 		b, err := open(t.Context(), dir, time.Minute, nil)
 		require.NoError(t, err)
 		defer b.db.Close()
-		require.NoError(t, a.add(t.Context(), "weekly.mp3", strings.NewReader("ID3 sound")))
+		require.NoError(t, a.add(t.Context(), "weekly.mp3", strings.NewReader("ID3\x04 sound")))
 
 		name, meeting, err := a.nextJob(t.Context())
 		require.NoError(t, err)

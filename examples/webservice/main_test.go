@@ -125,7 +125,7 @@ func TestInstances_OneKilled(t *testing.T) {
 	other := startProcess(t, dir, "MINUTES_BASE_URL="+service.URL, "MINUTES_API_KEY=key_ci_2")
 	for i := range recordings {
 		p := []*process{victim, other}[i%2]
-		p.request(t, "PUT", fmt.Sprint(i, ".mp3"), "ID3 sound")
+		p.request(t, "PUT", fmt.Sprint(i, ".mp3"), "ID3\x04 sound")
 	}
 	done := func() (n int) {
 		for i := range recordings {
