@@ -187,18 +187,18 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 			Details   map[string]any `json:"details"`
 		} `json:"error"`
 	}
-	body := c.mask.Bytes(r.Body)
-	_ = json.Unmarshal(body, &env) // which may fail at one field, and still read the others
-	e.RequestID = cmp.Or(env.Error.RequestID, e.RequestID)
+	_ = json.Unmarshal(r.Body, &env) // which may fail at one field, and still read the others
+	e.RequestID = cmp.Or(c.mask.Label(env.Error.RequestID), e.RequestID)
 	switch {
 	case env.Error.Code != "":
-		e.Code = env.Error.Code
-		e.Message = env.Error.Message
+		e.Code = ErrorCode(c.mask.Label(string(env.Error.Code)))
+		e.Message = c.mask.Text(env.Error.Message)
+		c.mask.Details(env.Error.Details)
 		e.Details = env.Error.Details
 	case r.Status/100 == 3:
 		e.Message = c.mask.Redirect(c.base.Host, r.Header)
 	default:
-		e.Message = c.describeForeign(r, body)
+		e.Message = c.describeForeign(r, r.Body)
 	}
 	if e.Code == "" && r.Status == http.StatusTooManyRequests {
 		e.Code = ErrRateLimited
@@ -264,7 +264,7 @@ func textIn(fields map[string]any) string {
 // requestError returns an error that names the request. Its RequestID is from the header.
 func (c *core) requestError(r *rest.Response, problem string) *Error {
 	return &Error{
-		StatusCode: r.Status, Message: c.mask.Text(problem), RequestID: c.mask.Text(r.Header.Get("X-Request-Id")),
+		StatusCode: r.Status, Message: c.mask.Text(problem), RequestID: c.mask.Label(r.Header.Get("X-Request-Id")),
 		Operation: Operation(r.Request.Operation), Method: r.Request.Method, Path: c.mask.Text(r.Request.Path),
 	}
 }

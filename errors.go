@@ -114,7 +114,7 @@ type Error struct {
 	// FindByExternalID found no meeting, or Process one with another date.
 	StatusCode int
 	// Code is the service's code (section 7), as sent, or ErrRateLimited. It is empty if the
-	// response did not come from the service.
+	// response did not come from the service. Code and RequestID are cut after 128 bytes.
 	Code ErrorCode
 	// Message is for people. It may say why a response does not match the API reference.
 	Message   string

@@ -22,6 +22,7 @@ type metrics struct {
 	stalls   metric.Int64Counter
 	pauses   metric.Float64Histogram
 	paused   *pause
+	codes    *boundedCodes
 }
 
 func newMetrics(meter metric.Meter) metrics {
@@ -39,6 +40,7 @@ func newMetrics(meter metric.Meter) metrics {
 			metric.WithDescription("How much longer each 429 made the pause of all API requests."),
 			metric.WithExplicitBucketBoundaries(0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300))),
 		paused: new(pause),
+		codes:  new(boundedCodes),
 	}
 }
 
@@ -64,7 +66,7 @@ func (m *metrics) add(ctx context.Context, a minutes.Attempt, ended time.Time) {
 		outcome = append(outcome, errorType(a))
 	}
 	if a.Code != "" {
-		outcome = append(outcome, codeKey.String(string(a.Code)))
+		outcome = append(outcome, codeKey.String(m.codes.label(string(a.Code))))
 	}
 	m.attempts.Add(ctx, 1, metric.WithAttributes(outcome...))
 	if a.Number > 1 {
@@ -76,6 +78,30 @@ func (m *metrics) add(ctx context.Context, a minutes.Attempt, ended time.Time) {
 	if a.Pause > 0 {
 		m.pauses.Record(ctx, m.paused.extend(ended, a.Pause).Seconds())
 	}
+}
+
+// boundedCodes bounds the values of the attribute meetings.code, because an SDK drops the attributes of all
+// further series after 2,000, and others choose the codes.
+type boundedCodes struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// label returns code, or "_OTHER" if that would be too many.
+func (c *boundedCodes) label(code string) string {
+	const most = 100 // the service and S3 have fewer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.seen[code]:
+		return code
+	case len(c.seen) == most:
+		return "_OTHER"
+	case c.seen == nil:
+		c.seen = make(map[string]bool)
+	}
+	c.seen[code] = true
+	return code
 }
 
 // pause is the last rate-limit pause of the Clients that share an option of New, usually one.

@@ -323,6 +323,35 @@ func TestNew_CountsAttempts(t *testing.T) {
 	})
 }
 
+// Others choose the codes, so metrics have no more than a hundred of them.
+func TestNew_BoundsCodes(t *testing.T) {
+	t.Parallel()
+	e := newTelemetry()
+	n := 0
+	answer := answers(func() string {
+		n++
+		return fmt.Sprintf(`{"error":{"code":"CODE_%d"}}`, n)
+	})
+	c, err := minutes.New("https://minutes.example", "key_0123456789abcdef", e.option(),
+		minutes.WithRateLimit(0, 0), minutes.WithHTTPClient(&http.Client{Transport: answer}))
+	require.NoError(t, err)
+	for range 3000 {
+		_, err = c.Usage.Get(t.Context())
+		require.Error(t, err)
+	}
+	counts := sums(t, e.metrics(t)["meetings.client.attempts"])
+	require.Len(t, counts, 101)
+	require.EqualValues(t, 2900,
+		counts["error.type=400,meetings.code=_OTHER,meetings.operation=usage.get,meetings.shared=false"])
+}
+
+// answers is a service that answers every request with a 400.
+type answers func() string
+
+func (a answers) RoundTrip(req *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 400, Body: io.NopCloser(strings.NewReader(a())), Request: req}, nil
+}
+
 // The histograms of the conventions have their attributes and buckets.
 func TestNew_MeasuresDurationsAndSizes(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -83,13 +84,39 @@ func QuerySecrets(u *url.URL) []string {
 // Text returns s without secrets.
 func (m *Mask) Text(s string) string { return m.replacer.Load().Replace(s) }
 
-// Bytes returns text without secrets. If it has none, which is the rule, Bytes does not copy it.
-func (m *Mask) Bytes(text []byte) []byte {
-	masked := m.Text(string(text))
-	if len(masked) == len(text) { // a secret is longer than its mask
-		return text
+// Label returns s without secrets, cut to what a line or an attribute of a span can hold. It is for
+// what others can make long, such as a request id.
+func (m *Mask) Label(s string) string {
+	const longest = 128 // S3's longest ids have about 100
+	s = m.Text(s)
+	if len(s) > longest {
+		return strings.ToValidUTF8(s[:longest], "") + "…"
 	}
-	return []byte(masked)
+	return s
+}
+
+// Details removes secrets from the texts in details, which has been decoded from JSON: only there are
+// its escapes resolved.
+func (m *Mask) Details(details map[string]any) {
+	for _, key := range slices.Collect(maps.Keys(details)) {
+		value := m.value(details[key])
+		delete(details, key)
+		details[m.Text(key)] = value
+	}
+}
+
+func (m *Mask) value(v any) any {
+	switch v := v.(type) {
+	case string:
+		return m.Text(v)
+	case []any:
+		for i, element := range v {
+			v[i] = m.value(element)
+		}
+	case map[string]any:
+		m.Details(v)
+	}
+	return v
 }
 
 // Err returns err without the *url.Error of net/http, which quotes the URL. If the text of err has

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -40,6 +41,15 @@ func TestMask_LearnsSecrets(t *testing.T) {
 		mask.Add(fmt.Sprintf("later_%04d", i))
 	}
 	assert.Equal(t, "first second *** ***", mask.Text("first second later_0000 later_0099"))
+}
+
+// Texts that others can make long are cut, so that they fit a line of a log and an attribute of a span.
+func TestMask_Label(t *testing.T) {
+	t.Parallel()
+	mask := NewMask(apiKey)
+	assert.Equal(t, "req_***", mask.Label("req_"+apiKey))
+	assert.Equal(t, strings.Repeat("x", 128), mask.Label(strings.Repeat("x", 128)))
+	assert.Equal(t, strings.Repeat("x", 127)+"…", mask.Label(strings.Repeat("x", 127)+"öö"), "no half characters")
 }
 
 func TestMask_Header(t *testing.T) {

@@ -176,12 +176,12 @@ func (p *Put) readError(resp *http.Response) Outcome {
 		RequestID string `xml:"RequestId"`
 	}
 	_ = xml.Unmarshal(text, &e) // if the XML breaks off, e has the elements before
-	clean := func(s string) string { return p.Mask.Text(strings.TrimSpace(s)) }
+	label := func(s string) string { return p.Mask.Label(strings.TrimSpace(s)) }
 	o := Outcome{
 		StatusCode: resp.StatusCode,
-		Code:       clean(e.Code),
-		Message:    clean(e.Message),
-		RequestID:  clean(cmp.Or(e.RequestID, resp.Header.Get("X-Amz-Request-Id"))),
+		Code:       label(e.Code),
+		Message:    p.Mask.Text(strings.TrimSpace(e.Message)),
+		RequestID:  label(cmp.Or(e.RequestID, resp.Header.Get("X-Amz-Request-Id"))),
 		RetryAfter: rest.RetryAfter(resp),
 	}
 	switch {

@@ -48,6 +48,16 @@ func spelled(key string) []string {
 
 const storageURL = "https://storage.example/b/k?" + presignedQuery
 
+// escaped returns the ways in which JSON may write a key.
+func escaped(key string) []string {
+	all := ""
+	for _, r := range key {
+		all += fmt.Sprintf(`\u%04x`, r)
+	}
+	some := strings.NewReplacer("/", `\/`, "=", `\u003d`, "+", `\u002B`).Replace(key)
+	return []string{key, some, all}
+}
+
 // A peer is the service or storage, or the network before it. Each peer here repeats secrets.
 type peer = testbase.RoundTripper
 
@@ -59,11 +69,7 @@ func fails(cause func(*http.Request) error) peer {
 func hostileServices() map[string]peer {
 	const key = secretKey
 	all := strings.Join(spelled(key), " ")
-	return map[string]peer{
-		"code, message, details and request id": testkit.Canned(401,
-			`{"error":{"code":"UNAUTHENTICATED `+key+`","message":"no such key: `+key+`",`+
-				`"request_id":"`+key+`","details":{"`+key+`":["`+key+`"]}}}`,
-			"X-Request-Id", key),
+	services := map[string]peer{
 		"page of a gateway":  testkit.Canned(502, "<title>"+all+"</title>", "Content-Type", "text/html", "Server", key),
 		"unusable 200":       testkit.Canned(200, `{"`+key+`":1,"id":"`+key),
 		"redirect":           testkit.Canned(302, all, "Location", storageURL+"&key="+key),
@@ -72,6 +78,14 @@ func hostileServices() map[string]peer {
 			return fmt.Errorf("lost: %w", errors.Join(io.EOF, errors.New(req.Header.Get("Authorization"))))
 		}),
 	}
+	for i, form := range escaped(key) {
+		services[fmt.Sprint("code, message, details and request id ", i)] = testkit.Canned(401,
+			`{"error":{"code":"UNAUTHENTICATED `+form+`","message":"no such key: `+form+`",`+
+				`"request_id":"`+form+`","details":{"`+form+`":["`+form+`",{"`+form+`":"`+form+`"}]}}}`,
+			"X-Request-Id", key)
+		services[fmt.Sprint("gateway's JSON ", i)] = testkit.Canned(502, `{"errors":[{"detail":"`+form+`"}]}`)
+	}
+	return services
 }
 
 // hostileStores answer every PUT of a recording.
