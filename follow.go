@@ -36,6 +36,13 @@ type FollowOptions struct {
 	// Follow yields each meeting once, and again only after an error that is not a
 	// *MeetingFailedError.
 	Handled func(*Meeting) bool
+	// Once makes Follow end, without an error, when it has yielded what is ready now: the meetings since
+	// Since that have reached Until or have failed. The others are left to the next run. Since must be
+	// set, and each meeting is yielded at most once. Follow then makes no poll, only requests for list
+	// pages and texts, so that a cron job cannot break the thirty seconds between two polls. Set a
+	// deadline on ctx, because Follow outlasts an outage even then. AudioTimeout and OnStatus must not
+	// be set.
+	Once bool
 	// Until is the status at which Follow yields a meeting (default StatusMinutesReady), like
 	// WaitOptions.Until. With an earlier status, Follow fetches no minutes.
 	Until Status
@@ -58,11 +65,23 @@ func (o *FollowOptions) waitOptions() *WaitOptions {
 	}
 }
 
+func (o *FollowOptions) checkOnce() error {
+	if !o.Once {
+		return nil
+	}
+	const waitsForNothing = "is not used, because Follow waits for nothing if Once is set"
+	return cmp.Or(
+		checkThat("opts.Since", !o.Since.IsZero(), "must be set if Once is set"),
+		checkThat("opts.AudioTimeout", o.AudioTimeout == 0, waitsForNothing),
+		checkThat("opts.OnStatus", o.OnStatus == nil, waitsForNothing),
+	)
+}
+
 // Follow yields a [Result] when a meeting reaches Until or fails. It covers each meeting that the
 // key can see and that was created at or after Since, and yields each at least once, in no
 // particular order. It needs the scopes meetings:read and minutes:read. Follow runs until ctx is
-// done, you leave the loop, or the service rejects the key or the request for the list. It assumes
-// that the list is ordered by creation, because [section 4.2] only says "newest first".
+// done, you leave the loop, or the service rejects the key or the request for the list; with
+// FollowOptions.Once, it yields what is ready and ends. It assumes that the list is ordered by creation, because [section 4.2] only says "newest first".
 //
 //   - Follow stores nothing, so the next run, and every other process that follows, yields the same
 //     meetings again. Store the ids of those that you have handled, and let Handled look them up.
@@ -101,7 +120,7 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(FollowOptions))
 		wait, err := o.waitOptions().checked()
-		err = cmp.Or(err, checkGiven("ctx", ctx != nil))
+		err = cmp.Or(err, o.checkOnce(), checkGiven("ctx", ctx != nil))
 		if err != nil {
 			yield(nil, err)
 			return
@@ -112,20 +131,24 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 			d = s.core.poller.Discover(o.Since.Truncate(time.Second))
 			defer d.Cancel()
 			for {
-				found, err := d.Next(ctx)
+				found, read, err := d.Next(ctx)
 				for _, m := range found {
 					if !yield(m.Meeting.clone()) {
 						return nil // the loop has left or stopped already
 					}
 				}
-				if err != nil {
+				if err != nil || o.Once && read {
 					return err
 				}
 			}
 		}
 		parallel(ctx, yield, discover, func(ctx context.Context, l *loop, m *Meeting) {
 			f := following{core: s.core, loop: l, opts: wait, handled: o.Handled, discovery: d, meeting: m}
-			f.untilHandled(ctx)
+			if o.Once {
+				f.yieldIfReady(ctx)
+			} else {
+				f.untilHandled(ctx)
+			}
 		})
 	}
 }
@@ -166,6 +189,15 @@ func (f *following) isHandled(ctx context.Context) bool {
 	return handled
 }
 
+// yieldIfReady yields the meeting if it is ready, or has failed, as a list page has just shown it.
+func (f *following) yieldIfReady(ctx context.Context) {
+	g := f.opts.goal()
+	next, err := g.judge(poll.Snapshot[*Meeting]{Meeting: f.meeting}, time.Now())
+	if next == done && !f.isHandled(ctx) {
+		f.fetchAndYield(ctx, err)
+	}
+}
+
 // waitAndYield waits for the meeting and yields it. again means that it is not handled yet.
 func (f *following) waitAndYield(ctx context.Context) (again bool) {
 	err := f.wait(ctx)
@@ -173,6 +205,12 @@ func (f *following) waitAndYield(ctx context.Context) (again bool) {
 		f.discovery.Forget(f.meeting.ID) // a page that shows it again, maybe much later, brings it back
 		return false
 	}
+	return f.fetchAndYield(ctx, err)
+}
+
+// fetchAndYield fetches what the options ask for, unless the wait ended with err, and yields it. again
+// means that the meeting is not handled yet.
+func (f *following) fetchAndYield(ctx context.Context, err error) (again bool) {
 	// First the slot, which may take long, and then Handled, right before the fetch.
 	unseen := slot{tokens: f.loop.unseen}
 	defer unseen.free()

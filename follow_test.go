@@ -429,6 +429,74 @@ func TestFollow_UnmarkedMeetingCostsLittle(t *testing.T) {
 	}
 }
 
+// With Once, each run yields what is ready and not handled yet, and ends. It makes no poll.
+func TestFollow_OnceYieldsWhatIsReady(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		srv.Script(
+			minutestest.Script{Title: "slow", Stages: &minutestest.Stages{Write: time.Hour}},
+			minutestest.Script{Title: "failed", Outcome: minutes.StatusTranscriptionFailed})
+		since := time.Now()
+		for i := range 120 {
+			testkit.Uploaded(t, direct(srv), fmt.Sprint(i))
+		}
+		for range 5 {
+			testkit.Uploaded(t, direct(srv), "slow")
+			testkit.Uploaded(t, direct(srv), "failed")
+		}
+		testkit.Waiting(t, srv)
+		stored := map[string]bool{}
+		for _, yields := range []int{125, 0, 5} {
+			before := len(srv.Requests())
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			opts := &minutes.FollowOptions{
+				Since: since, Once: true, Handled: func(m *minutes.Meeting) bool { return stored[m.ID] },
+			}
+			seen := 0
+			for r, err := range direct(srv).Meetings.Follow(ctx, opts) {
+				require.NoError(t, err)
+				require.Equal(t, r.Meeting.Title == "failed", r.Minutes == nil)
+				stored[r.MeetingID] = true
+				seen++
+			}
+			require.NoError(t, ctx.Err())
+			cancel()
+			require.Equal(t, yields, seen)
+			pages := 0
+			for _, r := range srv.Requests()[before:] {
+				require.NotEqual(t, minutes.OpMeetingsGet, r.Operation)
+				if r.Operation == minutes.OpMeetingsList {
+					pages++
+				}
+			}
+			require.Equal(t, 3, pages)
+			time.Sleep(50 * time.Minute)
+		}
+	})
+}
+
+// A meeting is yielded once even if it is not handled, and an outage of the list delays a run.
+func TestFollow_OnceEndsWhateverHandledSays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		testkit.Uploaded(t, direct(srv), "Weekly")
+		outage := minutestest.Match{Operation: minutes.OpMeetingsList, Times: 3}
+		srv.Inject(outage, minutestest.Refuse(minutes.ErrInternal))
+		opts := &minutes.FollowOptions{
+			Since: time.Now().Add(-time.Hour), Once: true, Handled: func(*minutes.Meeting) bool { return false },
+		}
+		yields := 0
+		for _, err := range direct(srv).Meetings.Follow(t.Context(), opts) {
+			require.NoError(t, err)
+			yields++
+		}
+		require.Equal(t, 1, yields)
+		requireIdle(t, srv)
+	})
+}
+
 // AudioTimeout does not lose a meeting: if its audio comes later, Follow yields its minutes as
 // well.
 func TestFollow_YieldsMeetingWhoseAudioComesLate(t *testing.T) {

@@ -738,6 +738,11 @@ func TestWaits_RejectUnusableParams(t *testing.T) {
 		{"opts.Until", resume("mtg_1", minutes.ProcessOptions{Until: "done"})},
 		{"opts.Until", processAll(minutes.ProcessOptions{Until: minutes.StatusAudioRejected})},
 		{"opts.Until", follow(minutes.FollowOptions{Until: "soon"})},
+		{"opts.Since", follow(minutes.FollowOptions{Once: true})},
+		{"opts.AudioTimeout", follow(minutes.FollowOptions{Once: true, Since: time.Now(), AudioTimeout: time.Hour})},
+		{"opts.OnStatus", follow(minutes.FollowOptions{
+			Once: true, Since: time.Now(), OnStatus: func(*minutes.Meeting) {},
+		})},
 		{"opts.AudioTimeout", wait("mtg_1", waitOptions{AudioTimeout: -1})},
 		{"opts.AudioTimeout", follow(minutes.FollowOptions{AudioTimeout: -1})},
 		// Not used:

@@ -40,6 +40,8 @@ type Discovery[M any] struct {
 	// ahead is how far the service's clock is ahead of the Poller's, as far as pages have shown.
 	ahead time.Duration
 
+	// read means that the first reading has ended.
+	read bool
 	// reading means that it wants the next page of the sweep.
 	reading bool
 	// readingBegan is when this reading began, or the last one.
@@ -60,6 +62,8 @@ type Discovery[M any] struct {
 // news is what a Discovery has found.
 type news[M any] struct {
 	found []Snapshot[M]
+	// read means that the first reading has ended.
+	read bool
 	// err, if not nil, ends the discovery.
 	err error
 }
@@ -79,14 +83,15 @@ func (p *Poller[M]) Discover(since time.Time) *Discovery[M] {
 	return d
 }
 
-// Next returns meetings that it has not returned before. It fails if ctx is done, or, maybe with
-// the last meetings, if the service rejects the list or the key.
-func (d *Discovery[M]) Next(ctx context.Context) ([]Snapshot[M], error) {
+// Next returns meetings that it has not returned before. read means that it has read the list
+// once, and has returned all that it found there. It fails if ctx is done, or, maybe with the last
+// meetings, if the service rejects the list or the key.
+func (d *Discovery[M]) Next(ctx context.Context) (found []Snapshot[M], read bool, err error) {
 	select {
 	case n := <-d.news:
-		return n.found, n.err
+		return n.found, n.read, n.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, false, ctx.Err()
 	}
 }
 
@@ -111,6 +116,7 @@ func (d *Discovery[M]) publish(n news[M]) {
 	select {
 	case old := <-d.news:
 		n.found = append(old.found, n.found...)
+		n.read = n.read || old.read
 	default:
 	}
 	d.news <- n
@@ -154,9 +160,7 @@ func (d *Discovery[M]) see(page Page[M], first, last bool) (unfinished int, more
 		}
 		oneUnchanged = oneUnchanged || lastChange(s).Before(until)
 	}
-	if len(found) > 0 {
-		d.publish(news[M]{found: found})
-	}
+	wasReading := d.reading
 	switch {
 	case !d.reading:
 	case last || oneUnchanged && len(found) == 0:
@@ -164,6 +168,11 @@ func (d *Discovery[M]) see(page Page[M], first, last bool) (unfinished int, more
 		d.unchanged = latest(d.unchanged, d.serviceTime(d.readingBegan).Add(-margin))
 	case len(page.Shown) > 0 && len(d.shown) == shownBefore: // the list repeats itself, maybe for ever
 		d.reading = false
+	}
+	firstEnds := wasReading && !d.reading && !d.read
+	d.read = d.read || firstEnds
+	if len(found) > 0 || firstEnds {
+		d.publish(news[M]{found: found, read: firstEnds})
 	}
 	return unfinished, d.reading
 }

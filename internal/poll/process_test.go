@@ -150,7 +150,7 @@ func (p *process) follow(ctx context.Context, since time.Time) {
 	defer d.Cancel()
 	met := map[string]bool{}
 	for {
-		found, err := d.Next(ctx)
+		found, _, err := d.Next(ctx)
 		if err != nil {
 			return
 		}
