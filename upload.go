@@ -237,7 +237,7 @@ func (u *upload) send(ctx context.Context) storage.Decision {
 	o := u.put.Send(rest.WithAttempt(ctx, &rest.Attempt{Request: request, Number: number}))
 	wait := rest.Delay(u.state.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
 	if o.Busy() {
-		c.storageThrottle.Limited(sentAt, wait, false)
+		c.storageThrottle.Limited(rest.Rejection{SentAt: sentAt, Delay: wait})
 	} else if o.StatusCode != 0 {
 		c.storageThrottle.Accepted()
 	}

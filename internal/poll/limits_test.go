@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -35,6 +36,8 @@ type stormBounds struct {
 	failed float64
 	// late is how many times as long as in an ideal client the user's work takes.
 	late float64
+	// uploaded is when the last upload of an import ends.
+	uploaded time.Duration
 }
 
 // user makes the user's calls in one process, as the root does it: with retries, and on the
@@ -48,6 +51,8 @@ type user struct {
 	failed int
 	// late is the longest time that a piece of work took, compared with that of an ideal client.
 	late float64
+	// uploaded is when the last upload of an import ended.
+	uploaded time.Duration
 }
 
 func newUser(p *process) *user {
@@ -75,6 +80,7 @@ func (u *user) roundTrip(req *http.Request) (*http.Response, error) {
 	resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}
 	if f != nil {
 		resp.StatusCode = http.StatusTooManyRequests
+		resp.Header.Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())))
 	}
 	return resp, nil
 }
@@ -124,6 +130,15 @@ func gets(perSecond float64) func(context.Context, *user) {
 	}
 }
 
+// alwaysCalls makes one Get after the other.
+func alwaysCalls(ctx context.Context, u *user) {
+	for ctx.Err() == nil {
+		if !u.call(ctx, time.Hour) {
+			_ = sleep(ctx, second) // otherwise a call that a pause ends at once would stop the clock
+		}
+	}
+}
+
 // imports processes recordings, four at a time until they are uploaded. Each takes two calls, a
 // wait and a third call.
 func imports(n int, takes, ideal time.Duration) func(context.Context, *user) {
@@ -141,6 +156,9 @@ func imports(n int, takes, ideal time.Duration) func(context.Context, *user) {
 				if !uploaded {
 					return
 				}
+				u.mu.Lock()
+				u.uploaded = time.Since(began)
+				u.mu.Unlock()
 				u.waitFor(ctx, takes)
 				u.call(ctx, time.Hour)
 			})
@@ -178,6 +196,17 @@ func hourOf429s() func(request) *Failure {
 			return nil
 		}
 		return &Failure{Err: errLimited, Kind: RateLimited}
+	}
+}
+
+func hourOf429sThatAsk() func(request) *Failure {
+	reject := hourOf429s()
+	return func(r request) *Failure {
+		f := reject(r)
+		if f != nil {
+			f.RetryAfter = second
+		}
+		return f
 	}
 }
 
@@ -222,7 +251,13 @@ var storms = []struct {
 	{
 		"an hour of 429s", hourOf429s,
 		storm{scenario{waits: 1, lasts: 75 * minute}, afterStorm},
-		stormBounds{rejections: 120, bounds: bounds{unseen: 66 * minute}},
+		stormBounds{rejections: 130, bounds: bounds{unseen: 66 * minute}},
+		true,
+	},
+	{
+		"an hour of 429s, each with a Retry-After of a second", hourOf429sThatAsk,
+		storm{scenario{waits: 1, lasts: 75 * minute}, afterStorm},
+		stormBounds{rejections: 130, bounds: bounds{unseen: 61 * minute}},
 		true,
 	},
 	{
@@ -270,10 +305,34 @@ var storms = []struct {
 	{
 		"an import of 5,000, quota of 60 a minute", nil,
 		storm{scenario{quota: 60, lasts: 6 * time.Hour}, imports(5000, 5*minute, 15_000*second+5*minute)},
-		stormBounds{late: 1.1},
+		stormBounds{late: 1.15, uploaded: 280 * minute, bounds: bounds{p99: time.Hour}},
 		false,
 	},
+	{
+		"an import of 5,000, one request a second and bursts of ten", nil,
+		storm{scenario{edge: 1, burst: 10, lasts: 6 * time.Hour}, imports(5000, 5*minute, 15_000*second+5*minute)},
+		stormBounds{late: 1.15, uploaded: 280 * minute, bounds: bounds{p99: time.Hour}},
+		false,
+	},
+	{
+		"30 spread waits, quota of 60 a minute that says when to come back", nil,
+		storm{scenario{waits: 30, oneIn: 50, quota: 60, asks: true}, gets(0.2)},
+		stormBounds{failed: 0.01, bounds: bounds{p99: 60 * second, user: 10 * second}},
+		true,
+	},
+	{"a busy caller, a request in two seconds", nil, besideBusyCaller(0.5), busyBounds, true},
+	{"a busy caller, a request a second", nil, besideBusyCaller(1), busyBounds, true},
+	{"a busy caller, two requests a second", nil, besideBusyCaller(2), busyBounds, true},
+	{"a busy caller, five requests a second", nil, besideBusyCaller(5), busyBounds, true},
 }
+
+// besideBusyCaller has a new wait in every three minutes, beside a user who makes one call after the
+// other.
+func besideBusyCaller(perSecond float64) storm {
+	return storm{scenario{newcomers: 3 * minute, takes: 2 * minute, edge: perSecond, lasts: time.Hour}, alwaysCalls}
+}
+
+var busyBounds = stormBounds{failed: 0.01, bounds: bounds{p99: 90 * second, first: minute}}
 
 // run simulates a storm, and returns the bounds that it misses.
 func (w storm) run(b stormBounds, rejects func() func(request) *Failure) []string {
@@ -301,6 +360,7 @@ func (w storm) run(b stormBounds, rejects func() func(request) *Failure) []strin
 		all.made += u.made
 		all.failed += u.failed
 		all.late = max(all.late, u.late)
+		all.uploaded = max(all.uploaded, u.uploaded)
 	}
 	missed := b.misses(m)
 	if share := float64(all.failed) / float64(all.made); all.made == 0 || share > b.failed {
@@ -311,6 +371,9 @@ func (w storm) run(b stormBounds, rejects func() func(request) *Failure) []strin
 	}
 	if b.late > 0 && (all.late > b.late || all.late == 0) {
 		missed = append(missed, fmt.Sprintf("the work took %.2f times as long as the ideal", all.late))
+	}
+	if b.uploaded > 0 && (all.uploaded > b.uploaded || all.uploaded == 0) {
+		missed = append(missed, fmt.Sprintf("the last upload ended after %v", all.uploaded))
 	}
 	return missed
 }

@@ -71,7 +71,12 @@ func (p *process) arrive(
 	case f == nil || f.Kind == Rejected || f.Kind == KeyRejected:
 		p.throttle.Accepted()
 	case f.Kind == RateLimited:
-		p.throttle.Limited(sentAt, rest.Delay(0, min(f.RetryAfter, rest.MaxRetryAfter)), background)
+		p.throttle.Limited(rest.Rejection{
+			SentAt:     sentAt,
+			Background: background,
+			RetryAfter: min(f.RetryAfter, rest.MaxRetryAfter),
+			Delay:      rest.Delay(0, 0),
+		})
 	}
 	return f
 }

@@ -36,7 +36,9 @@ type scenario struct {
 	byChange    bool          // the list is ordered by the last change
 	cursorLives time.Duration // 0: for ever
 	edge        float64       // requests a second that the service accepts; 0: all
+	burst       float64       // the size of its bucket; 0: one second's worth
 	quota       int           // requests that it accepts in each calendar minute; 0: all
+	asks        bool          // the 429s of the quota have a Retry-After, to the end of the minute
 	calling     float64       // requests a second by the user's own calls
 	limit       float64       // WithRateLimit; 0: none
 	fault       func(request) *Failure

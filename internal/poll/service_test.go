@@ -87,13 +87,13 @@ var (
 	errRecalled = errors.New("called off by the poller")
 )
 
-// admit reports whether the edge accepts a request: from a bucket of one second's worth, and within
+// admit reports whether the edge accepts a request: from a bucket of one second's worth or burst, and within
 // the quota of the calendar minute.
 func (s *service) admit(now time.Time) bool {
 	s.requests++
 	s.bySecond[int64(now.Sub(s.began)/time.Second)]++
 	if s.edge > 0 {
-		s.tokens = min(max(1, s.edge), s.tokens+s.edge*now.Sub(s.filled).Seconds())
+		s.tokens = min(max(1, s.edge, s.burst), s.tokens+s.edge*now.Sub(s.filled).Seconds())
 		s.filled = now
 		if s.tokens < 1 {
 			return false
@@ -110,7 +110,12 @@ func (s *service) admit(now time.Time) bool {
 func (s *service) accept(r request, takes time.Duration) (time.Duration, *Failure) {
 	if !s.admit(time.Now()) {
 		s.limited++
-		return s.latency, &Failure{Err: errLimited, Kind: RateLimited}
+		f := &Failure{Err: errLimited, Kind: RateLimited}
+		if s.asks {
+			now := time.Now()
+			f.RetryAfter = now.Truncate(time.Minute).Add(time.Minute).Sub(now).Round(time.Second)
+		}
+		return s.latency, f
 	}
 	if s.fault != nil {
 		if f := s.fault(r); f != nil {

@@ -28,8 +28,12 @@ func (l *limit) RoundTrip(req *http.Request) (*http.Response, error) {
 	case resp.StatusCode == http.StatusTooManyRequests:
 		// All calls pause for the Retry-After of this 429 (at most a minute), which exchange has stored,
 		// and at least for one Delay. The retry of this call has a Delay of its own.
-		pause := max(min(k.response.RetryAfter, MaxRetryAfter), Delay(k.attempt.Number-1, 0))
-		k.attempt.Pause = l.throttle.Limited(sentAt, pause, k.Background)
+		k.attempt.Pause = l.throttle.Limited(Rejection{
+			SentAt:     sentAt,
+			Background: k.Background,
+			RetryAfter: min(k.response.RetryAfter, MaxRetryAfter),
+			Delay:      Delay(k.attempt.Number-1, 0),
+		})
 	default:
 		l.throttle.Accepted()
 	}

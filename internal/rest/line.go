@@ -7,7 +7,7 @@ import (
 
 const (
 	// leastPace is in requests a second. Because of it, no line waits for its pace longer than ten
-	// seconds (a gap and a half, see lowerPace).
+	// seconds (a gap and a half, see holdBack).
 	leastPace = 0.15
 	// growth is that of the pace, by the square of the seconds since a 429 lowered it.
 	growth = 0.001
@@ -39,8 +39,12 @@ func (l *line) sent(now time.Time) {
 func (l *line) lowerPace(now time.Time, share float64) {
 	perSecond := min(l.pace.perSecond(now), l.recent) * (1 - share)
 	l.pace = pace{atLimit: max(leastPace, perSecond), lowered: now}
-	// The next request waits for more than a gap: while a quota is used up, more requests would only
-	// be rejected.
+}
+
+// holdBack delays the next request of the line after a 429 to one of it. It waits for more than a
+// gap: while a quota is used up, more requests would only be rejected. A 429 to the other line does
+// not delay it: otherwise a user who always calls at the limit would put the polls off for ever.
+func (l *line) holdBack(now time.Time) {
 	l.notBefore = now.Add(gapOf(l.pace.perSecond(now)) * 3 / 2)
 }
 

@@ -15,10 +15,16 @@ import (
 const (
 	// longestPause is the pause after twenty 429s in a row.
 	longestPause = 5 * time.Minute
-	// overdueGaps is how many of the user's requests go before one in the background that waits.
-	// The share that this leaves delays somebody who imports recordings as fast as the rate limit
-	// allows by less than a tenth.
-	overdueGaps = 14
+	// probeAfter is the longest pause, unless the service asked for more, if the service said when to
+	// come back, or a call with a deadline waits. Then a request finds out whether the 429s have ended.
+	// An hour of 429s costs about 120 requests so.
+	probeAfter = 45 * time.Second
+	// overdueGaps is how many of the user's requests go before one in the background that waits, which
+	// leaves polls a twelfth. It was chosen for an import of 5,000 recordings at 60 requests a minute,
+	// which takes four hours and ten minutes with all its fetches. With eleven, the last upload ends
+	// after 4 h 17 to 4 h 36, and waits are notified within 45 minutes (p99). With four, the last upload
+	// ends after 4 h 45 to 5 h 31; with fourteen, waits are notified within 66 minutes.
+	overdueGaps = 11
 	// overdueTime is when a request in the background goes although fewer have gone.
 	overdueTime = time.Minute
 )
@@ -32,7 +38,8 @@ const (
 // reject a few requests at random. The Throttle distinguishes these cases by which of the last
 // responses were 429s:
 //
-//   - A 429 changes no pace if there was none among the sixteen responses before it. Otherwise it
+//   - A 429 changes no pace if there was none among the sixteen responses before it, unless a request
+//     in the background gets it with a Retry-After, which no rejection at random has. Otherwise it
 //     halves the pace of the requests in the background, which can wait: that is what makes
 //     processes share a limit fairly. The user's requests fail if they wait for long. So they have
 //     a pace of their own, which only a 429 to one of them lowers, by the square of the share of
@@ -43,6 +50,8 @@ const (
 //     ten seconds only after fifteen of them, a minute or two. Otherwise a process that is merely
 //     unlucky would lose its share, and one with a quota for each minute would miss the beginning
 //     of the next.
+//   - After such a pause, one request finds out whether the 429s have ended, and the others wait for
+//     its outcome.
 //
 // A pace that was lowered grows by an amount that depends on nothing but the time since then. All
 // processes gain the same and lose in proportion to what they have; so they approach equal shares.
@@ -60,15 +69,26 @@ type Throttle struct {
 	mu sync.Mutex
 	// pausedUntil is the end of the pause after a 429.
 	pausedUntil time.Time
+	// hurriedUntil is its end while a call with a deadline waits. It is not after pausedUntil.
+	hurriedUntil time.Time
+	// hurried is how many calls with a deadline wait that would not outlast the longest pause.
+	hurried int
 	// history has a bit for each of the last responses, the newest lowest: 1 is a 429. Of
 	// requests that were under way together, only the first 429 counts, because one limit rejected
 	// them all.
 	history uint32
 	// lastLimited is when the last 429 came that counts.
 	lastLimited time.Time
+	// probeUntil is until when other requests wait for the outcome of the first one after a pause. It
+	// is in the past if no such request is under way.
+	probeUntil time.Time
+	// news is closed when a request may go earlier than it was told. It is nil if no request has asked.
+	news chan struct{}
 	// backgroundSince is when the background request at the head of its line got there. It is
 	// unused while that line is empty.
 	backgroundSince time.Time
+	// owed means that the last request in the background got a 429, so that its turn is still to come.
+	owed bool
 }
 
 // line returns the one of the user's requests, or of those in the background.
@@ -96,6 +116,10 @@ var ErrPaused = fmt.Errorf("the rate-limit pause outlasts the context's deadline
 // end of the pause, which it checks at the beginning and while the request is the first of its
 // line.
 func (t *Throttle) Wait(ctx context.Context, background bool) error {
+	if tooLate(ctx, longestPause) {
+		t.hurry(1)
+		defer t.hurry(-1)
+	}
 	if t.paused(ctx, background) {
 		return ErrPaused
 	}
@@ -107,11 +131,15 @@ func (t *Throttle) Wait(ctx context.Context, background bool) error {
 	case <-ctx.Done(): // then neither the loop nor the line matters
 	}
 	for began := time.Now(); ctx.Err() == nil && !t.paused(ctx, background); {
-		left := t.send(background, began, len(other.token) > 0)
+		left, news := t.send(background, began, len(other.token) > 0)
 		if left <= 0 {
 			return nil
 		}
-		_ = Sleep(ctx, left)
+		select {
+		case <-ctx.Done():
+		case <-time.After(left):
+		case <-news:
+		}
 	}
 	if t.paused(ctx, background) { // a 429 has come meanwhile
 		return ErrPaused
@@ -119,9 +147,29 @@ func (t *Throttle) Wait(ctx context.Context, background bool) error {
 	return ctx.Err()
 }
 
+// hurry notes that a call with a deadline begins or ends to wait.
+func (t *Throttle) hurry(calls int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.hurried += calls
+	if calls > 0 {
+		t.tell()
+	}
+}
+
+// tell lets the requests ask again that wait for their turn.
+func (t *Throttle) tell() {
+	if t.news != nil {
+		close(t.news)
+		t.news = nil
+	}
+}
+
 // paused reports whether 429s hold the next request back until after ctx's deadline.
 func (t *Throttle) paused(ctx context.Context, background bool) bool {
-	left := t.Left(background)
+	t.mu.Lock()
+	left := max(time.Until(t.hurriedUntil), time.Until(t.line(background).notBefore))
+	t.mu.Unlock()
 	if errors.Is(ctx.Err(), context.Canceled) { // which the caller reports as such
 		return false
 	}
@@ -143,10 +191,11 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// send notes a request if it may be sent now. Otherwise it returns how long the request must
-// wait. began is when it became the first of its line. If the other line has a request, too, the
-// user's goes first, unless the one in the background is overdue.
-func (t *Throttle) send(background bool, began time.Time, contended bool) time.Duration {
+// send notes a request if it may be sent now. Otherwise it returns how long the request must wait,
+// and a channel that is closed if it should ask again earlier. began is when it became the first of
+// its line. If the other line has a request, too, the user's goes first, unless the one in the
+// background is overdue.
+func (t *Throttle) send(background bool, began time.Time, contended bool) (left time.Duration, news <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -154,48 +203,90 @@ func (t *Throttle) send(background bool, began time.Time, contended bool) time.D
 		t.backgroundSince = began
 	}
 	l := t.line(background)
-	if left := max(t.pausedUntil.Sub(now), l.notBefore.Sub(now)); left > 0 {
-		return left
+	pausedUntil := t.pausedUntil
+	if t.hurried > 0 {
+		pausedUntil = t.hurriedUntil
 	}
-	gap := gapOf(min(t.users.pace.perSecond(now), float64(t.limit.Limit())))
+	left = max(pausedUntil.Sub(now), t.probeUntil.Sub(now), l.notBefore.Sub(now))
+	if left > 0 {
+		if t.news == nil {
+			t.news = make(chan struct{})
+		}
+		return left, t.news
+	}
 	reserved := t.limit.ReserveN(now, 1)
-	left := reserved.DelayFrom(now)
-	first := &t.users
-	overdue := now.Sub(t.backgroundSince) >= min(overdueGaps*gap, overdueTime)
-	if overdue && !t.background.notBefore.After(now) { // one that its own pace holds back delays nobody
-		first = &t.background
-	}
-	if contended && l != first {
-		left = max(left, gap/8) // then it looks whether the other one has gone
+	left = reserved.DelayFrom(now)
+	if contended {
+		left = max(left, t.giveWay(now, background))
 	}
 	if left > 0 {
 		reserved.CancelAt(now)
-		return left
+		return left, nil
 	}
 	l.sent(now)
+	if background {
+		t.owed = false
+	}
+	if inARow(t.history) > 0 {
+		t.probeUntil = now.Add(pauseAfter(t.history, probeAfter))
+	}
+	return 0, nil
+}
+
+// giveWay returns how long a request must wait until it looks whether that of the other line has
+// gone, or 0 if it is this one's turn. The user's requests go first until the other is overdue. They
+// leave the time before that free for one request: otherwise they would use up the service's limit
+// just before.
+func (t *Throttle) giveWay(now time.Time, background bool) time.Duration {
+	room := gapOf(t.users.pace.perSecond(now))
+	gap := max(room, gapOf(float64(t.limit.Limit())))
+	overdue := t.backgroundSince
+	if !t.owed {
+		overdue = overdue.Add(min(overdueGaps*gap, overdueTime))
+	}
+	overdue = later(overdue, t.background.notBefore) // one that its own pace holds back delays nobody
+	switch {
+	case background && overdue.After(now):
+		return min(gap/8, overdue.Sub(now))
+	case !background && overdue.Sub(now) <= room:
+		return gap / 8
+	}
 	return 0
 }
 
-// Limited notes that a request, sent at sentAt, in the background or by the user, was rejected with
-// a 429, which asks for a pause. It returns the pause if this 429 started or extended it, else 0.
-// If the request was sent before the last 429 came that counts, only the pause can change.
-func (t *Throttle) Limited(sentAt time.Time, pause time.Duration, background bool) time.Duration {
+// Rejection is a request that was rejected with a 429.
+type Rejection struct {
+	// SentAt is when the request was sent.
+	SentAt time.Time
+	// Background means that it was not the user's.
+	Background bool
+	// RetryAfter is how long the service asked to wait. It is 0 if the service did not say.
+	RetryAfter time.Duration
+	// Delay is how long the pause lasts at least.
+	Delay time.Duration
+}
+
+// Limited notes a rejection. It returns the pause if this 429 started or extended it, else 0. If the
+// request was sent before the last 429 came that counts, only the pause can change.
+func (t *Throttle) Limited(r Rejection) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	if sentAt.After(t.lastLimited) {
+	pause := max(r.RetryAfter, r.Delay)
+	hurried := pause
+	t.owed = t.owed || r.Background
+	if r.SentAt.After(t.lastLimited) {
 		t.lastLimited = now
-		before := bits.OnesCount16(uint16(t.history))
+		t.lowerPaces(now, r)
 		t.history = t.history<<1 | 1
-		if before > 0 {
-			t.background.lowerPace(now, 1.0/2)
-			if !background {
-				share := float64(before) / 16
-				t.users.lowerPace(now, share*share)
-			}
+		t.endProbe()
+		hurried = max(pause, pauseAfter(t.history, probeAfter))
+		pause = hurried
+		if r.RetryAfter == 0 {
+			pause = max(pause, pauseAfter(t.history, longestPause))
 		}
-		pause = max(pause, pauseAfter(t.history))
 	}
+	t.hurriedUntil = later(t.hurriedUntil, now.Add(hurried))
 	if !now.Add(pause).After(t.pausedUntil) {
 		return 0
 	}
@@ -203,13 +294,41 @@ func (t *Throttle) Limited(sentAt time.Time, pause time.Duration, background boo
 	return pause
 }
 
-// pauseAfter returns the pause, with jitter, after the 429s that came last without another response
-// among them.
-func pauseAfter(history uint32) time.Duration {
-	inARow := bits.TrailingZeros32(^history) // 429s
-	// Each one more doubles it, up to the twentieth. After a single 429, it is less than a
-	// millisecond.
-	longest := longestPause >> max(0, 20-inARow)
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// lowerPaces lowers the paces after a rejection, if it says that there is a limit.
+func (t *Throttle) lowerPaces(now time.Time, r Rejection) {
+	before := bits.OnesCount16(uint16(t.history)) // of the sixteen responses before
+	asked := r.Background && r.RetryAfter > 0
+	if before == 0 && !asked {
+		return
+	}
+	t.background.lowerPace(now, 1.0/2)
+	if !r.Background {
+		share := float64(before) / 16
+		t.users.lowerPace(now, share*share)
+	}
+	t.line(r.Background).holdBack(now)
+}
+
+// endProbe lets the requests go on that wait for the outcome of the first one after a pause.
+func (t *Throttle) endProbe() {
+	t.probeUntil = time.Time{}
+	t.tell()
+}
+
+// inARow returns how many 429s came last without another response among them.
+func inARow(history uint32) int { return bits.TrailingZeros32(^history) }
+
+// pauseAfter returns the pause, with jitter, after these 429s. Each further one in a row doubles it, up
+// to the longest.
+func pauseAfter(history uint32, longest time.Duration) time.Duration {
+	longest = min(longest, longestPause>>max(0, 20-inARow(history))) // after a single 429, less than a millisecond
 	return longest/2 + rand.N(longest/2)
 }
 
@@ -218,6 +337,7 @@ func (t *Throttle) Accepted() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.history <<= 1
+	t.endProbe()
 }
 
 // Left returns how long 429s hold the next request back. At 0 or less, they do not.

@@ -27,7 +27,7 @@ func (e edge) spend(ctx context.Context, t *Throttle, inBackground bool) (accept
 			accepted++
 			t.Accepted()
 		} else {
-			t.Limited(sentAt, 0, inBackground)
+			t.Limited(Rejection{SentAt: sentAt, Background: inBackground})
 		}
 	}
 	return accepted
@@ -75,7 +75,7 @@ func TestThrottle_LetsRequestsInBackgroundGiveWay(t *testing.T) {
 		every     float64 // which request is one in the background
 		lasts     time.Duration
 	}{
-		{"for fourteen others", 4, 15, 10 * time.Minute},
+		{"for eleven others", 4, 12, 10 * time.Minute},
 		{"for a minute at most", 0.1, 7, time.Hour},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestThrottle_APollHeldBackByItsPaceDelaysNoCall(t *testing.T) {
 		for range 2 {
 			require.NoError(t, throttle.Wait(t.Context(), true))
 			time.Sleep(time.Second)
-			throttle.Limited(time.Now(), 0, true)
+			throttle.Limited(Rejection{SentAt: time.Now(), Background: true})
 		}
 		var poll sync.WaitGroup
 		poll.Go(func() { assert.NoError(t, throttle.Wait(t.Context(), true)) })
@@ -150,7 +150,7 @@ func TestThrottle_A429LowersThePace(t *testing.T) {
 					l.recent = 8
 					l.pace = pace{atLimit: row.pace, lowered: now}
 				}
-				throttle.Limited(now, 0, inBackground)
+				throttle.Limited(Rejection{SentAt: now, Background: inBackground})
 				users := row.ofUsers
 				if inBackground {
 					users = row.pace
@@ -162,6 +162,163 @@ func TestThrottle_A429LowersThePace(t *testing.T) {
 	}
 }
 
+// No gateway that rejects at random says when to come back, so even a single 429 that does so proves a
+// limit. The user's calls go on at their pace nevertheless, because the pause holds them back anyway.
+func TestThrottle_ARetryAfterLowersThePaceOfPolls(t *testing.T) {
+	t.Parallel()
+	for _, inBackground := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			now := time.Now()
+			throttle := NewThrottle(rate.NewLimiter(rate.Inf, 0))
+			for _, l := range []*line{&throttle.users, &throttle.background} {
+				l.recent = 8
+			}
+			throttle.Limited(Rejection{SentAt: now, Background: inBackground, RetryAfter: time.Second})
+			assert.Greater(t, throttle.users.pace.perSecond(now), 8.0)
+			if inBackground {
+				assert.InDelta(t, 4, throttle.background.pace.perSecond(now), 1e-9)
+			} else {
+				assert.Greater(t, throttle.background.pace.perSecond(now), 8.0)
+			}
+		})
+	}
+}
+
+// Otherwise a user who always calls at the limit would put the polls off for ever.
+func TestThrottle_A429HoldsBackItsOwnLine(t *testing.T) {
+	t.Parallel()
+	for _, inBackground := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			throttle := NewThrottle(rate.NewLimiter(rate.Inf, 0))
+			for range 2 {
+				throttle.Limited(Rejection{SentAt: time.Now(), Background: inBackground})
+				time.Sleep(time.Second)
+			}
+			assert.Greater(t, throttle.Left(inBackground), time.Second)
+			assert.LessOrEqual(t, throttle.Left(!inBackground), time.Duration(0))
+		})
+	}
+}
+
+// storm rejects all requests of a throttle for an hour.
+type storm struct {
+	throttle   *Throttle
+	ends       time.Time
+	retryAfter time.Duration
+
+	mu       sync.Mutex
+	rejected int
+	// accepted is when it accepted the first request.
+	accepted time.Time
+	// unsent is how many requests failed after that without being sent.
+	unsent int
+}
+
+// call makes one request.
+func (s *storm) call(ctx context.Context, inBackground bool) {
+	err := s.throttle.Wait(ctx, inBackground)
+	sentAt := time.Now()
+	if err == nil {
+		time.Sleep(time.Second)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil && !s.accepted.IsZero():
+		s.unsent++
+	case err != nil:
+	case sentAt.Before(s.ends):
+		s.rejected++
+		s.throttle.Limited(Rejection{
+			SentAt: sentAt, Background: inBackground, RetryAfter: s.retryAfter, Delay: Delay(0, 0),
+		})
+	default:
+		if s.accepted.IsZero() {
+			s.accepted = sentAt
+		}
+		s.throttle.Accepted()
+	}
+}
+
+// repeat makes one request after the other, each with a time limit.
+func (s *storm) repeat(inBackground bool, within time.Duration) {
+	for time.Now().Before(s.ends.Add(10 * time.Minute)) {
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		s.call(ctx, inBackground)
+		cancel()
+		time.Sleep(3 * time.Second)
+	}
+}
+
+// A pause that is longer than the service asked for does not outlive its reason by more than 45
+// seconds, unless nobody knows when to come back or is in a hurry.
+func TestThrottle_FindsTheEndOf429s(t *testing.T) {
+	t.Parallel()
+	const patient = time.Hour
+	for _, row := range []struct {
+		name       string
+		retryAfter time.Duration
+		users      time.Duration // the time limit of the user's calls; 0: there are none
+		polls      bool
+		within     time.Duration
+	}{
+		{"a wait", time.Second, 0, true, probeAfter},
+		{"calls and a wait", time.Second, patient, true, probeAfter},
+		{"calls with a deadline and a wait", time.Second, 20 * time.Second, true, probeAfter},
+		{"calls with a deadline", 0, 20 * time.Second, false, probeAfter},
+		{"calls with a deadline beside a wait", 0, 20 * time.Second, true, probeAfter},
+		{"a wait that knows nothing", 0, 0, true, longestPause},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &storm{
+					throttle:   NewThrottle(rate.NewLimiter(rate.Inf, 0)),
+					ends:       time.Now().Add(time.Hour),
+					retryAfter: row.retryAfter,
+				}
+				var all sync.WaitGroup
+				if row.users > 0 {
+					all.Go(func() { s.repeat(false, row.users) })
+				}
+				if row.polls {
+					all.Go(func() { s.repeat(true, patient) })
+				}
+				all.Wait()
+				assert.LessOrEqual(t, s.rejected, 130)
+				assert.Less(t, s.accepted.Sub(s.ends), row.within+5*time.Second)
+				assert.Zero(t, s.unsent, "calls that failed without a request after that")
+			})
+		})
+	}
+}
+
+// A call without a deadline that is first in its line does not keep one that has a deadline from
+// finding the end of the 429s.
+func TestThrottle_ProbesForACallBehindOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		throttle := NewThrottle(rate.NewLimiter(rate.Inf, 0))
+		for range 25 {
+			time.Sleep(time.Second)
+			throttle.Limited(Rejection{SentAt: time.Now()})
+		}
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				assert.NoError(t, throttle.Wait(t.Context(), false))
+				throttle.Accepted()
+			})
+		}
+		synctest.Wait()
+		require.Greater(t, throttle.Left(false), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		assert.NoError(t, throttle.Wait(ctx, false))
+		all.Wait()
+	})
+}
+
 // While nothing but 429s comes back, the pause doubles, at last from ten seconds to five minutes.
 func TestThrottle_PausesLongerAfterNothingBut429s(t *testing.T) {
 	t.Parallel()
@@ -171,8 +328,8 @@ func TestThrottle_PausesLongerAfterNothingBut429s(t *testing.T) {
 			require.NoError(t, throttle.Wait(t.Context(), false))
 			sentAt := time.Now()
 			time.Sleep(time.Second)
-			pause := throttle.Limited(sentAt, 0, false)
-			assert.Zero(t, throttle.Limited(sentAt, time.Nanosecond, false), "it was sent together with the last one")
+			pause := throttle.Limited(Rejection{SentAt: sentAt})
+			assert.Zero(t, throttle.Limited(Rejection{SentAt: sentAt, Delay: time.Nanosecond}), "it was sent together with the last one")
 			return pause
 		}
 		began := time.Now()
@@ -185,7 +342,7 @@ func TestThrottle_PausesLongerAfterNothingBut429s(t *testing.T) {
 		}
 		throttle.Accepted()
 		assert.LessOrEqual(t, reject(), 10*time.Second)
-		asked := throttle.Limited(time.Now(), 20*time.Second, false)
+		asked := throttle.Limited(Rejection{SentAt: time.Now(), RetryAfter: 20 * time.Second})
 		assert.Equal(t, 20*time.Second, asked, "the service asks for more")
 	})
 }
@@ -195,7 +352,7 @@ func TestThrottle_PausesWithJitter(t *testing.T) {
 	t.Parallel()
 	var pauses []time.Duration
 	for range 100 {
-		pauses = append(pauses, pauseAfter(math.MaxUint32))
+		pauses = append(pauses, pauseAfter(math.MaxUint32, longestPause))
 	}
 	assert.Less(t, slices.Min(pauses), 3*time.Minute)
 	assert.Greater(t, slices.Max(pauses), 4*time.Minute)
@@ -207,8 +364,8 @@ func TestThrottle_EndsAWaitThatIsInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := NewThrottle(rate.NewLimiter(rate.Inf, 0))
 		began := time.Now()
-		throttle.Limited(began, 3*time.Second, false)
-		time.AfterFunc(time.Second, func() { throttle.Limited(began, 30*time.Second, false) })
+		throttle.Limited(Rejection{SentAt: began, RetryAfter: 3 * time.Second})
+		time.AfterFunc(time.Second, func() { throttle.Limited(Rejection{SentAt: began, RetryAfter: 30 * time.Second}) })
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
@@ -230,7 +387,7 @@ func TestThrottle_EndsAWaitThatIsInVain(t *testing.T) {
 		assert.Zero(t, time.Since(inVain), "at once, although others are before it")
 		hasty, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 		defer cancel()
-		time.AfterFunc(time.Second, func() { throttle.Limited(began, 50*time.Second, false) })
+		time.AfterFunc(time.Second, func() { throttle.Limited(Rejection{SentAt: began, RetryAfter: 50 * time.Second}) })
 		assert.ErrorIs(t, throttle.Wait(hasty, false), ErrPaused, "behind the patient one until its deadline")
 		all.Wait()
 	})
@@ -243,12 +400,13 @@ func TestThrottle_ForgetsOld429s(t *testing.T) {
 		for range 2 {
 			require.NoError(t, throttle.Wait(t.Context(), false))
 			time.Sleep(time.Second)
-			throttle.Limited(time.Now(), 0, false)
+			throttle.Limited(Rejection{SentAt: time.Now()})
 		}
 		time.Sleep(time.Hour)
 		began := time.Now()
 		for range 100 {
 			require.NoError(t, throttle.Wait(t.Context(), false))
+			throttle.Accepted()
 		}
 		assert.Less(t, time.Since(began), 10*time.Millisecond)
 	})
