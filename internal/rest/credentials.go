@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync/atomic"
 )
 
 // credentials sets the header. Each attempt gets a header of its own, because a transport may still
@@ -13,13 +12,6 @@ type credentials struct {
 	next      http.RoundTripper
 	apiKey    func(context.Context) (string, error)
 	userAgent []string
-	last      atomic.Pointer[authorization] // most attempts have the same key as the one before
-}
-
-// authorization is the value of the header Authorization for a key.
-type authorization struct {
-	key    string
-	values []string
 }
 
 var jsonType = []string{"application/json"}
@@ -38,18 +30,9 @@ func (l *credentials) RoundTrip(req *http.Request) (*http.Response, error) {
 	for name, values := range k.Header {
 		header[http.CanonicalHeaderKey(name)] = values
 	}
-	header["Authorization"] = l.authorization(key)
+	header["Authorization"] = []string{"Bearer " + key}
 	req.Header = header // req is the attempt's own copy, which the link exchange has made
 	return l.next.RoundTrip(req)
-}
-
-func (l *credentials) authorization(key string) []string {
-	last := l.last.Load()
-	if last == nil || last.key != key {
-		last = &authorization{key, []string{"Bearer " + key}}
-		l.last.Store(last)
-	}
-	return last.values
 }
 
 // KeyError means that there was no API key for an attempt, so that the attempt was not made.

@@ -94,10 +94,11 @@ func (k *call) readBody(resp *http.Response) error {
 		stream = http.NoBody
 	}
 	most := cmp.Or(k.MaxBody, 4<<20)
-	body := cmp.Or(k.Buffer, new(bytes.Buffer))
+	body := cmp.Or(k.Buffer, &k.buffer)
 	body.Reset()
 	body.Grow(int(min(max(resp.ContentLength, 0), most)) + bytes.MinRead)
-	_, err := body.ReadFrom(io.LimitReader(stream, most+1))
+	k.stream = io.LimitedReader{R: stream, N: most + 1}
+	_, err := body.ReadFrom(&k.stream)
 	k.response.Body = body.Bytes()
 	k.response.CutAt = 0
 	if int64(body.Len()) > most {

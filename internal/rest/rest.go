@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -116,8 +117,14 @@ type Response struct {
 // call is a request under way. The links of the chain find it in the context of the request.
 type call struct {
 	Request
+	// sent is the request as retryablehttp sends it.
+	sent retryablehttp.Request
 	// response is that of the last attempt that counts. The link exchange reads it.
 	response Response
+	// stream reads the body of a response into buffer, unless the Request brings a Buffer. They are here
+	// because that saves two allocations in each attempt.
+	stream io.LimitedReader
+	buffer bytes.Buffer
 	// attempt is the last one. The link exchange begins it.
 	attempt *Attempt
 	// unconnected is the field of outcome. For a GET, which is always repeatable, it stays false. The
@@ -147,51 +154,54 @@ func (c *Client) Call(ctx context.Context, r Request) (*Response, error) {
 	k.response.Request = &k.Request
 	k.state = state{maxRetries: c.MaxRetries, patience: r.Patience, repeatable: r.Repeatable, once: r.Once}
 	k.state.deadline, _ = ctx.Deadline()
-	req, err := c.build(context.WithValue(ctx, callKey{}, k), &k.Request)
+	err := c.build(context.WithValue(ctx, callKey{}, k), k)
 	if err != nil {
 		return &k.response, err
 	}
-	_, err = c.retries.Do(req)
+	_, err = c.retries.Do(&k.sent)
 	if err != nil { // retryablehttp's, which shows the URL; the reason is in k.failure and in ctx
 		err = WithCause(ctx, k.failure)
 	}
 	return &k.response, err
 }
 
-// build returns the request without the header, which credentials sets.
-func (c *Client) build(ctx context.Context, r *Request) (*retryablehttp.Request, error) {
-	u, err := url.Parse(r.Path)
+// noHeader is never changed.
+var noHeader = http.Header{}
+
+// build sets k.sent, without the header, which credentials sets.
+func (c *Client) build(ctx context.Context, k *call) error {
+	u, err := url.Parse(k.Path)
 	if err != nil {
-		return nil, c.Mask.Err(err)
+		return c.Mask.Err(err)
 	}
 	u.RawPath = c.Base.EscapedPath() + u.EscapedPath() // before Path changes
 	u.Path = c.Base.Path + u.Path
 	u.Scheme = c.Base.Scheme
 	u.Host = c.Base.Host
-	values, ok := r.Query.(url.Values)
-	if !ok && r.Query != nil {
-		values, err = query.Values(r.Query)
+	values, ok := k.Query.(url.Values)
+	if !ok && k.Query != nil {
+		values, err = query.Values(k.Query)
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 	u.RawQuery = values.Encode()
 	req := new(http.Request).WithContext(ctx)
-	req.Method = r.Method
+	req.Method = k.Method
 	req.URL = u
-	req.Header = http.Header{}
+	req.Header = noHeader
 	req.Proto = "HTTP/1.1"
 	req.ProtoMajor = 1
 	req.ProtoMinor = 1
-	out := &retryablehttp.Request{Request: req}
-	if r.Body == nil {
-		return out, nil
+	k.sent.Request = req
+	if k.Body == nil {
+		return nil
 	}
-	body, err := json.Marshal(r.Body)
+	body, err := json.Marshal(k.Body)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return out, out.SetBody(body)
+	return k.sent.SetBody(body)
 }
 
 // WithCause adds ctx.Err() and context.Cause(ctx) to err if ctx is done, because a transport
