@@ -125,7 +125,7 @@ func TestFollow_YieldsEachMeetingThatOthersCreate(t *testing.T) {
 		require.NotContains(t, titles(got), "old")
 		require.NotContains(t, titles(got), "meeting 5", "deleted")
 		require.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsList)), 2*45, "one page a cycle")
-		require.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsGet)), 20, "the pages show nearly all")
+		require.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsGet)), 30, "the pages show nearly all")
 	})
 }
 
@@ -190,7 +190,7 @@ func TestFollow_WaitsForAudio(t *testing.T) {
 		got := follow(t, srv, direct(srv), 2*time.Hour, nil)
 		require.Equal(t, []string{"late"}, titles(got))
 		require.NoError(t, got.errs["late"])
-		require.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsGet)), 2)
+		require.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsGet)), 3)
 	})
 }
 
@@ -526,7 +526,8 @@ func TestFollow_FetchesOnceForTwoProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		meetings := testbase.Many(60, 20)
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()),
+			minutestest.WithoutAudit(minutestest.ViolationPoll)) // each process keeps the interval for itself
 		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes, Times: minutestest.Always},
 			minutestest.Delay(50*time.Millisecond))
 		for i := range meetings {
@@ -670,7 +671,8 @@ func TestFollow_StoresEveryMeetingDespiteFailures(t *testing.T) {
 		days := testbase.Many(30, 1)
 		const meetings, kills = 100, 6
 		length := time.Duration(days) * 24 * time.Hour
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()),
+			minutestest.WithoutAudit(minutestest.ViolationPoll)) // each process keeps the interval for itself
 		srv.Script(minutestest.Script{Title: "meeting 17", Outcome: minutes.StatusTranscriptionFailed})
 		others(t, srv, length*2/3/meetings, meetings, func(c *minutes.Client, i int) {
 			testkit.Uploaded(t, c, fmt.Sprint("meeting ", i))

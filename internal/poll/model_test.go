@@ -60,6 +60,9 @@ func (m *model) step() {
 		m.got(w, time.Duration(m.random(2)*m.random(400))*time.Second)
 	case 4, 13:
 		m.ask(w)
+		if m.random(20) == 0 {
+			m.plan.distrust(m.now)
+		}
 	case 5, 6:
 		m.now += time.Duration(m.random(8_000)) * time.Millisecond
 	case 7, 8, 9, 10:
@@ -167,18 +170,29 @@ func (m *model) endPage(failure func() *Failure) {
 	}
 	var page []*watch
 	dues := map[*watch]time.Duration{}
+	asked := map[*watch]bool{}
 	for i := m.random(m.shows); i < m.shows && len(page) < perPage; i += 1 + m.random(4) {
 		w := m.watches[i]
 		page = append(page, w)
 		dues[w] = w.dueAt
+		asked[w] = w.asked > 0
 	}
 	next := []string{"", "next"}[min(1, m.random(8))]
 	m.plan.pageRead(m.now, listPage{
 		sentAt: m.sentAt, shown: page, discovered: m.random(3), next: next, wantsNext: m.random(9) == 0,
 	})
+	checked := 0
 	for w, before := range dues {
-		m.demand(!w.awaited || w.dueAt >= min(before, m.now+Interval), w, "is not put off by a page")
+		switch {
+		case w.asked > 0 && !asked[w]: // by the plan itself
+			checked++
+		case w.awaited && m.now >= m.trustedAt:
+			m.demand(w.dueAt >= min(before, m.now+Interval), w, "is not put off by a page")
+		}
+		trusted := m.now >= m.trustedAt || before == never
+		m.demand(trusted || !w.awaited || w.state != expected, w, "is put off by a page that GETs contradict")
 	}
+	m.demand(checked <= 1, nil, "more than one GET checks a page")
 }
 
 func (m *model) failure() *Failure {
@@ -225,13 +239,13 @@ func (m *model) demand(holds bool, w *watch, text string) {
 	}
 }
 
-// settle lets the service work for half an hour, in which every awaited meeting must be seen, even
-// if no page shows it.
+// settle lets the service work for an hour, in which every awaited meeting must be polled, even if no
+// page shows it, and even if pages show it and nobody knows how old they are.
 func (m *model) settle() {
 	began := m.now
 	m.shows = 40
 	works := func() *Failure { return nil }
-	for m.now < began+30*time.Minute {
+	for m.now < began+time.Hour {
 		m.now += time.Second / 2
 		m.endGet(works)
 		m.endPage(works)
@@ -240,6 +254,7 @@ func (m *model) settle() {
 	}
 	for _, w := range m.watches {
 		m.demand(!w.awaited || w.seen > began, w, "is forgotten")
+		m.demand(!w.awaited || w.mayWait > 0 || w.gotAt > began, w, "is only seen on pages")
 	}
 }
 

@@ -332,6 +332,37 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			pageBegins(t, p, now+3*Interval)
 			p.pageRead(now+3*Interval, listPage{sentAt: now + 3*Interval, shown: w[1:]})
 		}, stateOfFirst, due},
+		{"after a sweep, the meeting with the oldest GET has one that no page replaces", few, func(
+			t *testing.T, p *plan, w []*watch,
+		) {
+			polled(p, w)
+			w[0].notBefore -= second
+			page(t, p, "", w...)
+			const at = now + unchecked + Interval
+			pageBegins(t, p, at)
+			p.pageRead(at, listPage{sentAt: at, shown: w})
+			p.onPage(w[0], at, true)
+		}, dueAt, now + unchecked + Interval - headStart},
+		{"but not before pages have put its GETs off for five minutes", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			pageBegins(t, p, now+unchecked-second)
+			p.pageRead(now+unchecked-second, listPage{sentAt: now + unchecked - second, shown: w})
+		}, dueAt, never},
+		{"pages that GETs contradict put off no GET", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			p.distrust(now)
+			p.sweepAlways = true
+			page(t, p, "", w...)
+		}, dueAt, now + Interval},
+		{"and not what they have put off", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			page(t, p, "", w...)
+			p.distrust(now + Interval)
+		}, dueAt, now + 2*Interval},
+		{"for five minutes no sweep begins", few, func(_ *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			p.distrust(now)
+		}, pageAt, now + distrusted},
 		{"a sweep that takes longer than GETs ends", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			pageBegins(t, p, now+Interval)

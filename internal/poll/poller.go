@@ -61,6 +61,8 @@ type meeting[M any] struct {
 	subscriptions []*Subscription[M]
 	// last is the last snapshot.
 	last Snapshot[M]
+	// stale is how many pages in a row were older than the last snapshot, while GETs confirmed that.
+	stale int
 	// trouble is the failure of the last GET.
 	trouble error
 }
@@ -296,6 +298,9 @@ func (p *Poller[M]) pageEnded(cursor string, o outcome[M]) {
 func (p *Poller[M]) got(m *meeting[M], s Snapshot[M]) {
 	p.publish(m, s)
 	p.plan.got(&m.watch, p.now(), s.Sent.Number, s.MaxAge)
+	if m.stale >= inARow {
+		p.plan.distrust(p.now())
+	}
 }
 
 // pageRead passes on a good page. A snapshot that is older than the last one does not count.
@@ -323,8 +328,14 @@ func (p *Poller[M]) pageRead(cursor string, o outcome[M]) {
 // the last one, because pages may lag behind. A GET follows, and always counts, because the clocks
 // of the service's machines differ.
 func (p *Poller[M]) publish(m *meeting[M], s Snapshot[M]) bool {
-	if s.Sent.Number < m.last.Sent.Number || s.Page && s.Updated.Before(m.last.Updated) {
+	switch {
+	case s.Sent.Number < m.last.Sent.Number:
 		return false
+	case s.Page && s.Updated.Before(m.last.Updated):
+		m.stale++
+		return false
+	case s.Page || !s.Updated.Equal(m.last.Updated):
+		m.stale = 0
 	}
 	m.last = s
 	m.trouble = nil

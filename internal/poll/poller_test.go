@@ -607,3 +607,35 @@ func TestPoller_HasAPhaseThatIsZeroInVirtualTime(t *testing.T) {
 		require.Less(t, slices.Max(inSecond), 50, apart)
 	}
 }
+
+// A page may show a meeting as it was, long after a GET has shown a later change. If the next GETs
+// confirm that change, GETs replace pages for a while.
+func TestPoller_DistrustsPagesThatGETsContradict(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		stale    int  // pages in a row
+		confirms bool // the GETs between them
+		want     bool // that pages are distrusted
+	}{
+		{"three, and GETs confirm that", 3, true, true},
+		{"two", 2, true, false},
+		{"three, but the GETs show another change: clocks differ", 3, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPoller(&scripted{})
+			updated := time.Unix(1000, 0)
+			p.Record(Snapshot[int]{ID: "m", Updated: updated}, p.Sending())
+			for range c.stale {
+				old := Snapshot[int]{ID: "m", Updated: time.Unix(10, 0), Page: true, Sent: p.Sending()}
+				require.False(t, p.publish(p.meeting("m"), old))
+				if !c.confirms {
+					updated = updated.Add(-time.Minute)
+				}
+				p.Record(Snapshot[int]{ID: "m", Updated: updated}, p.Sending())
+			}
+			require.Equal(t, c.want, p.plan.trustedAt > 0)
+		})
+	}
+}

@@ -31,6 +31,7 @@ type scenario struct {
 	deeper      time.Duration // the further time that it takes for each page above it
 	lag         time.Duration // how old the state is that pages show
 	lagsUpTo    time.Duration // its further age differs from page to page
+	frozen      time.Duration // pages show nothing that is later than this time after the beginning; 0: all
 	size        int           // of a page; 0: 50
 	skew        time.Duration // each status is written by a machine whose clock is up to so much ahead or behind
 	byChange    bool          // the list is ordered by the last change

@@ -161,6 +161,9 @@ func (s *service) list(process int, cursor string) (
 	if s.lagsUpTo > 0 {
 		at = at.Add(-time.Duration(s.random.Int64N(int64(s.lagsUpTo))))
 	}
+	if s.frozen > 0 && at.After(s.began.Add(s.frozen)) {
+		at = s.began.Add(s.frozen)
+	}
 	order := s.order(process, at)
 	from, known := s.find(order, cursor, now)
 	to := max(0, from-s.size)
@@ -286,6 +289,9 @@ func (s *service) delays(m *simulated, status int, now time.Time) {
 	for k := m.known + 1; k <= status; k++ {
 		if k == m.status(m.since[k]) && m.since[k].After(m.joined) { // it was not skipped
 			s.late[m.owner] = append(s.late[m.owner], now.Sub(m.since[k]))
+			if k == final {
+				s.told = append(s.told, now.Sub(m.since[k]))
+			}
 		}
 	}
 }
@@ -333,6 +339,7 @@ type measures struct {
 
 	firsts   []time.Duration   // from a wait's beginning to its first status
 	late     [][]time.Duration // by process: from a change to the wait's notification
+	told     []time.Duration   // likewise for final statuses, of all processes
 	unseen   []time.Duration   // by process: the longest time
 	bySecond map[int64]int     // requests
 	userTook []time.Duration   // how long the user's calls took

@@ -25,13 +25,19 @@ const (
 	// limitedRetry is the time until a page is requested again in that case.
 	limitedRetry = 5 * time.Minute
 
+	// unchecked is how long pages may put off the GETs of a meeting until one of them checks the pages.
+	unchecked = 5 * time.Minute
+	// distrusted is how long no page puts off a GET after GETs have contradicted pages.
+	distrusted = 5 * time.Minute
+
 	firstPage = ""
 )
 
 // window is the pages at the top of the list that are worth reading, because together they save more
 // GETs than they cost. A sweep reads them once a cycle, and some pages beyond, so that the window can
 // grow. The meetings on the pages of the window become expected: they have no GET until a sweep has
-// ended without showing them. Every sweep ends, so no meeting is forgotten.
+// ended without showing them. Every sweep ends, so no meeting is forgotten. A list may lag behind, or
+// stand still. So after each sweep, one expected meeting has a GET nevertheless.
 type window struct {
 	// depth is how many pages the window has.
 	depth int
@@ -56,6 +62,8 @@ type window struct {
 	pageGot429 bool
 	// retryAt is the earliest time of the next page after a failure.
 	retryAt time.Duration
+	// trustedAt is when pages put off GETs again.
+	trustedAt time.Duration
 }
 
 // sweep is one reading of the list, from the top.
@@ -89,7 +97,7 @@ func (p *plan) pageAt(now time.Duration) time.Duration {
 	case p.expected > 0 || p.sweepAlways: // a sweep begins once a cycle
 		return max(p.retryAt, p.began+p.cycle(now))
 	case p.awaited >= few && len(p.queue) > 0: // likewise, but not before a GET is due, which it may save
-		return max(p.retryAt, p.began+p.cycle(now), p.queue[0].dueAt)
+		return max(p.retryAt, p.trustedAt, p.began+p.cycle(now), p.queue[0].dueAt)
 	}
 	return never
 }
@@ -153,6 +161,10 @@ func (p *plan) pageRead(now time.Duration, page listPage) {
 	s.cursor = page.next
 	s.pages++
 	s.spent += now - page.sentAt
+	trusted := now >= p.trustedAt
+	if !trusted {
+		page.shown = nil
+	}
 	p.countSavings(now, page)
 	for _, w := range page.shown {
 		p.onPage(w, now, s.pages <= p.depth)
@@ -162,7 +174,7 @@ func (p *plan) pageRead(now time.Duration, page listPage) {
 	slow := s.spent+s.spent/time.Duration(s.pages) > cycleOf(p.awaited)*6/5
 	// One page, if any, is enough for meetings that sink slowly, and for those sought in vain.
 	further := max(min(s.missing/lookAhead, 1), (s.missing-s.inVain)/lookAhead)
-	enough := slow || s.pages >= p.depth+further
+	enough := slow || !trusted || s.pages >= p.depth+further
 	switch {
 	case page.next == "" || enough && !page.wantsNext:
 		p.depth = s.paid
@@ -212,10 +224,27 @@ func (p *plan) onPage(w *watch, now time.Duration, inWindow bool) {
 	p.schedule(w, p.nextGET(w, now))
 }
 
-// endSweep ends the sweep. The expected meetings that it has not shown fall due.
+// endSweep ends the sweep. The expected meetings that it has not shown fall due, and so does the one
+// whose last GET is the oldest, to check what pages show.
 func (p *plan) endSweep(now time.Duration) {
 	p.fallDue(now, func(w *watch) bool { return w.sought == p.sweep })
 	p.sweep = nil
+	var check *watch
+	for _, w := range p.queue {
+		if w.state == expected && w.mayWait == 0 && (check == nil || w.notBefore < check.notBefore) {
+			check = w
+		}
+	}
+	if check != nil && check.notBefore <= now-unchecked {
+		p.ask(check, now, 1, false)
+	}
+}
+
+// distrust lets no page put off a GET for a while, because several pages in a row were older than what
+// GETs have shown.
+func (p *plan) distrust(now time.Duration) {
+	p.trustedAt = now + distrusted
+	p.fallDue(now, func(*watch) bool { return true })
 }
 
 // fallDue makes the GETs of some of the expected meetings due.
