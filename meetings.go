@@ -31,15 +31,15 @@ type MeetingsService struct{ service }
 type Meeting struct {
 	ID              string     `json:"id"` // begins with mtg_
 	Title           string     `json:"title"`
-	Date            string     `json:"date"`                       // YYYY-MM-DD
-	Time            string     `json:"time,omitempty"`             // HH:MM, for display only
-	Status          Status     `json:"status"`                     // may be unknown to this package
-	Visibility      Visibility `json:"visibility"`                 // who can see the meeting
-	TemplateID      string     `json:"template_id"`                // shapes the minutes
-	ParticipantIDs  []string   `json:"participant_ids,omitempty"`  // member ids
-	ProjectID       string     `json:"project_id,omitempty"`       // empty: in no project
-	ExternalID      string     `json:"external_id,omitempty"`      // the caller's own reference
-	DurationSeconds int        `json:"duration_seconds,omitempty"` // 0 until it is known
+	Date            string     `json:"date"`                      // YYYY-MM-DD
+	Time            string     `json:"time,omitempty"`            // HH:MM, for display only
+	Status          Status     `json:"status"`                    // may be unknown to this package
+	Visibility      Visibility `json:"visibility"`                // who can see the meeting
+	TemplateID      string     `json:"template_id"`               // shapes the minutes
+	ParticipantIDs  []string   `json:"participant_ids,omitempty"` // member ids
+	ProjectID       string     `json:"project_id,omitempty"`      // empty: in no project
+	ExternalID      string     `json:"external_id,omitempty"`     // the caller's own reference
+	DurationSeconds int        `json:"duration_seconds,omitzero"` // 0 until it is known
 	CreatedAt       UnixTime   `json:"created_at"`
 	UpdatedAt       UnixTime   `json:"updated_at"` // time of the last change
 }
@@ -301,10 +301,10 @@ type MeetingCreateParams struct {
 // MeetingUpdateParams lists the fields to change. A nil pointer leaves a field unchanged, whereas a
 // pointer to "" clears Time or ProjectID.
 type MeetingUpdateParams struct {
-	Title     *string `json:"title,omitempty"`      // 1 to 300 characters; cannot be cleared
-	Date      *string `json:"date,omitempty"`       // YYYY-MM-DD; cannot be cleared
-	Time      *string `json:"time,omitempty"`       // HH:MM; "" clears it
-	ProjectID *string `json:"project_id,omitempty"` // "" takes the meeting out of its project
+	Title     *string `json:"title,omitzero"`      // 1 to 300 characters; cannot be cleared
+	Date      *string `json:"date,omitzero"`       // YYYY-MM-DD; cannot be cleared
+	Time      *string `json:"time,omitzero"`       // HH:MM; "" clears it
+	ProjectID *string `json:"project_id,omitzero"` // "" takes the meeting out of its project
 }
 
 // check checks what can be known to be unusable before a request.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,32 @@ func TestMeeting_DurationIsKnownOnceProcessed(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, 30*time.Minute+5*time.Second, testkit.Whole().Duration())
 	require.Zero(t, new(minutes.Meeting).Duration())
+}
+
+// encoding/json/v2 reads omitempty in another way: it leaves out a pointer to "", and keeps a 0 or a
+// false. So omitempty is only on strings and lists, where both agree.
+func TestJSON_IsAlikeInBothPackages(t *testing.T) {
+	t.Parallel()
+	for _, of := range []any{
+		minutes.Meeting{}, minutes.MeetingPage{}, minutes.MeetingCreateParams{}, minutes.MeetingUpdateParams{},
+		minutes.Minutes{}, minutes.Transcript{}, minutes.UploadTarget{}, minutes.Result{}, minutes.Member{},
+		minutes.MemberCreateParams{}, minutes.Project{}, minutes.ProjectCreateParams{}, minutes.Template{},
+		minutes.Usage{}, minutes.Vocabulary{}, minutes.VocabularyEntry{}, minutes.VocabularyVariant{},
+		minutestest.World{}, minutestest.Organisation{}, minutestest.Script{}, minutestest.Meeting{},
+		minutestest.Request{}, minutestest.Violation{}, minutestest.Fault{}, minutestest.Match{},
+	} {
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(of)) {
+			agree := field.Type.Kind() == reflect.String || field.Type.Kind() == reflect.Slice ||
+				field.Type.Kind() == reflect.Map
+			require.True(t, agree || !strings.Contains(field.Tag.Get("json"), "omitempty"), "%T.%s", of, field.Name)
+		}
+	}
+	clearing, err := json.Marshal(minutes.MeetingUpdateParams{ProjectID: new("")})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"project_id":""}`, string(clearing))
+	result, err := json.Marshal(minutes.Result{Err: minutes.ErrNoAudio})
+	require.NoError(t, err)
+	require.NotContains(t, string(result), "Err", "it would be an empty object")
 }
 
 // DateOf and TimeOfDay use the time's own zone.

@@ -65,8 +65,9 @@ type Result struct {
 	Minutes    *Minutes             // nil if Until is an earlier status
 	Transcript *Transcript          // nil without the option Transcript
 	// Err is the error of this meeting in a loop over WaitAll, ProcessAll or Follow. Process,
-	// Resume and WaitForMinutes return their error instead, and leave Err nil.
-	Err error
+	// Resume and WaitForMinutes return their error instead, and leave Err nil. As JSON, a Result has no
+	// Err, because encoding/json would write an empty object.
+	Err error `json:"-"`
 }
 
 // Process creates the meeting, uploads the recording, waits, and fetches the minutes. It needs the

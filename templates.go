@@ -21,7 +21,7 @@ type Template struct {
 	Source      string `json:"source"`                // where it comes from, as free text
 	Description string `json:"description,omitempty"` // what it is for
 	IsDefault   bool   `json:"is_default"`            // meetings without a TemplateID use it
-	Version     *int   `json:"version,omitempty"`     // nil if the template has no versions
+	Version     *int   `json:"version,omitzero"`      // nil if the template has no versions
 }
 
 type templateList struct {

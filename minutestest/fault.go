@@ -49,7 +49,7 @@ type Fault struct {
 type faultForm struct {
 	Kind faultKind `json:"kind"`
 	// Status is of the response.
-	Status int `json:"status,omitempty"`
+	Status int `json:"status,omitzero"`
 	// Code is of the response, an error.
 	Code string `json:"code,omitempty"`
 	// Message is of the response, an error.
@@ -63,16 +63,16 @@ type faultForm struct {
 	// MeetingStatus is what show_status shows.
 	MeetingStatus minutes.Status `json:"meeting_status,omitempty"`
 	// Bytes is how much is transferred before the connection ends.
-	Bytes          *int64 `json:"bytes,omitempty"`
-	BytesPerSecond int64  `json:"bytes_per_second,omitempty"`
+	Bytes          *int64 `json:"bytes,omitzero"`
+	BytesPerSecond int64  `json:"bytes_per_second,omitzero"`
 	// Lag is how old what a read shows is.
-	Lag strictjson.Duration `json:"lag,omitempty"`
+	Lag strictjson.Duration `json:"lag,omitzero"`
 	// Over is how long a body takes.
-	Over strictjson.Duration `json:"over,omitempty"`
+	Over strictjson.Duration `json:"over,omitzero"`
 	// Delay is the wait before the fault takes place.
-	Delay strictjson.Duration `json:"delay,omitempty"`
+	Delay strictjson.Duration `json:"delay,omitzero"`
 	// AfterEffect is whether the service handles the request first.
-	AfterEffect bool `json:"after_effect,omitempty"`
+	AfterEffect bool `json:"after_effect,omitzero"`
 }
 
 // Delay keeps the request waiting for d before it is handled. In a synctest bubble d is virtual

@@ -47,10 +47,10 @@ type Match struct {
 	Body string `json:"body,omitempty"`
 
 	// Nth is the first matching request that gets the fault, from 1; 0 means 1.
-	Nth int `json:"nth,omitempty"`
+	Nth int `json:"nth,omitzero"`
 	// Times is how many requests get a fault; 0: as many as faults are given; Always: all that
 	// follow.
-	Times int `json:"times,omitempty"`
+	Times int `json:"times,omitzero"`
 }
 
 // check returns why [Server.Inject] rejects m and these faults. The error begins with the field, or

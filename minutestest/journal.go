@@ -20,6 +20,9 @@ const (
 
 // Request is a [world.Request]: one request that the Server has received, with what became of it.
 // It contains no secret, because credentials and the signatures of upload URLs are masked.
+//
+// Its fields are Seq, At, Took, Operation, MeetingID, Caller, Method, Host, Path, Query, Header,
+// Body, Bytes, Status, Code, RequestID, Fault and Lost.
 type Request = world.Request
 
 // Requests returns the requests that have ended, in the order in which they arrived: all, or only

@@ -14,33 +14,65 @@ import (
 // has their fields.
 type (
 	// World is [world.World], the content with which a [Server] begins.
+	//
+	// Its fields are Stages, Organisations and PageSizes.
 	World = world.World
 	// Stages is [world.Stages]: how long a meeting stays in each status between its audio and its
 	// minutes.
+	//
+	// Its fields are Prepare, Transcribe and Write.
 	Stages = world.Stages
 	// Organisation is [world.Organisation]: one customer of the service, with everything that
 	// belongs to it.
+	//
+	// Its fields are ID, Name, Credits, TranscribeSeconds, NextResetAt, MaxMembers, MaxTerms,
+	// Suspended, Expired, APIDisabled, PersonalKeysDisabled, Members, Integrations, Projects,
+	// Templates, Vocabulary, Keys and Meetings.
 	Organisation = world.Organisation
 	// Member is [world.Member]: a person in an organisation.
+	//
+	// Its fields are ID, Name, Email, Role, Description, Status and Admin.
 	Member = world.Member
 	// Integration is [world.Integration]: a program with access to the service.
+	//
+	// Its fields are ID, Name, DefaultVisibility and Inactive.
 	Integration = world.Integration
 	// Project is [world.Project]: a group of meetings.
+	//
+	// Its fields are ID, Name and Archived.
 	Project = world.Project
 	// Template is [world.Template]: a form of minutes.
+	//
+	// Its fields are ID, Name, Source, Description, IsDefault and Version.
 	Template = world.Template
 	// Key is [world.Key]: an API key of a member or an integration.
+	//
+	// Its fields are Secret, MemberID, IntegrationID, Scopes, IPAllowlist, ExpiresAt and Revoked.
 	Key = world.Key
 	// WorldMeeting is [world.MeetingSpec]: a meeting, or many alike, for a World or
 	// [Server.AddMeetings].
+	//
+	// Its fields are Title, Date, ExternalID, Status, CreatorID, Visibility, ParticipantIDs,
+	// SharedWith, ProjectID and Count.
 	WorldMeeting = world.MeetingSpec
 	// Script is [world.Script]: how a meeting proceeds and ends; see [Server.Script].
+	//
+	// Its fields are MeetingID, ExternalID, Title, Outcome, Transcript, Markdown, HTML, Duration,
+	// Stages, Hold, ListedAfter, VisibleAfter, NoticedAfter and ClockSkew.
 	Script = world.Script
 	// Meeting is [world.Meeting]: everything about one meeting, including what no client can see.
+	//
+	// Its fields are ID, Organisation, Creator, Title, Date, Time, ExternalID, ProjectID,
+	// TemplateID, Visibility, ParticipantIDs, SharedWith, Status, Reason, Held, DurationSeconds,
+	// CreatedAt, UpdatedAt, History, Audio, Transcript, Markdown and HTML.
 	Meeting = world.Meeting
 	// Transition is [world.Transition]: a change of a meeting's status.
+	//
+	// Its fields are Status and At.
 	Transition = world.Transition
 	// Audio is [world.Audio]: a recording as it arrived.
+	//
+	// Its fields are ContentType, Size, SHA256, ReceivedAt and Bytes.
 	Audio = world.Audio
 )
 

@@ -3,6 +3,9 @@ package minutestest_test
 import (
 	"encoding/json"
 	"io"
+	"os"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -300,4 +303,36 @@ func TestScript_JSONRoundTrip(t *testing.T) {
 	} {
 		assert.EqualError(t, json.Unmarshal([]byte(text), &read), want, text)
 	}
+}
+
+// go doc shows an alias without the fields of its type, so the comment of each alias lists them.
+func TestAliases_CommentsListTheFields(t *testing.T) {
+	t.Parallel()
+	types := map[string]reflect.Type{
+		"World": reflect.TypeFor[minutestest.World](), "Stages": reflect.TypeFor[minutestest.Stages](),
+		"Organisation": reflect.TypeFor[minutestest.Organisation](), "Member": reflect.TypeFor[minutestest.Member](),
+		"Integration": reflect.TypeFor[minutestest.Integration](), "Project": reflect.TypeFor[minutestest.Project](),
+		"Template": reflect.TypeFor[minutestest.Template](), "Key": reflect.TypeFor[minutestest.Key](),
+		"WorldMeeting": reflect.TypeFor[minutestest.WorldMeeting](), "Script": reflect.TypeFor[minutestest.Script](),
+		"Meeting": reflect.TypeFor[minutestest.Meeting](), "Transition": reflect.TypeFor[minutestest.Transition](),
+		"Audio": reflect.TypeFor[minutestest.Audio](), "Request": reflect.TypeFor[minutestest.Request](),
+		"Violation": reflect.TypeFor[minutestest.Violation](),
+	}
+	for _, file := range []string{"world.go", "journal.go", "violation.go"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		alias := regexp.MustCompile(`((?:(?m:^)\t?//.*\n)+)\t?(?:type )?(\w+) += world\.\w+\n`)
+		for _, m := range alias.FindAllStringSubmatch(string(text), -1) {
+			of := types[m[2]]
+			if of == nil {
+				continue // a string
+			}
+			delete(types, m[2])
+			words := strings.Fields(strings.NewReplacer("//", " ", ",", " ", ".", " ").Replace(m[1]))
+			for _, field := range reflect.VisibleFields(of) {
+				assert.Contains(t, words, field.Name, m[2])
+			}
+		}
+	}
+	assert.Empty(t, types)
 }

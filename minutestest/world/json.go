@@ -9,9 +9,9 @@ import (
 
 // stagesJSON is [Stages] with durations as text.
 type stagesJSON struct {
-	Prepare    strictjson.Duration `json:"prepare,omitempty"`
-	Transcribe strictjson.Duration `json:"transcribe,omitempty"`
-	Write      strictjson.Duration `json:"write,omitempty"`
+	Prepare    strictjson.Duration `json:"prepare,omitzero"`
+	Transcribe strictjson.Duration `json:"transcribe,omitzero"`
+	Write      strictjson.Duration `json:"write,omitzero"`
 }
 
 // MarshalJSON writes durations as text.
@@ -39,11 +39,11 @@ type plainScript Script
 // scriptJSON is [Script] with durations as text.
 type scriptJSON struct {
 	plainScript
-	Duration     strictjson.Duration `json:"duration,omitempty"`
-	ListedAfter  strictjson.Duration `json:"listed_after,omitempty"`
-	VisibleAfter strictjson.Duration `json:"visible_after,omitempty"`
-	NoticedAfter strictjson.Duration `json:"noticed_after,omitempty"`
-	ClockSkew    strictjson.Duration `json:"clock_skew,omitempty"`
+	Duration     strictjson.Duration `json:"duration,omitzero"`
+	ListedAfter  strictjson.Duration `json:"listed_after,omitzero"`
+	VisibleAfter strictjson.Duration `json:"visible_after,omitzero"`
+	NoticedAfter strictjson.Duration `json:"noticed_after,omitzero"`
+	ClockSkew    strictjson.Duration `json:"clock_skew,omitzero"`
 }
 
 // MarshalJSON writes durations as text.

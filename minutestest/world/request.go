@@ -33,10 +33,10 @@ type Request struct {
 	// Body holds the first 16 KiB of any body except a recording.
 	Body string `json:"body,omitempty"`
 	// Bytes is how much of a recording arrived.
-	Bytes int64 `json:"bytes,omitempty"`
+	Bytes int64 `json:"bytes,omitzero"`
 
 	// Status is that of the response; 0: none was sent.
-	Status int `json:"status,omitempty"`
+	Status int `json:"status,omitzero"`
 	// Code is that of an error response, from the service, from storage or from a fault.
 	Code string `json:"code,omitempty"`
 	// RequestID is what Error.RequestID of the client shows.
@@ -44,7 +44,7 @@ type Request struct {
 	// Fault is the injected fault that was applied.
 	Fault string `json:"fault,omitempty"`
 	// Lost says that the client did not get the whole response.
-	Lost bool `json:"lost,omitempty"`
+	Lost bool `json:"lost,omitzero"`
 }
 
 // MarshalJSON writes Body as a JSON value instead of a string if it is valid JSON.

@@ -17,7 +17,7 @@ type Violation struct {
 	// At is the time of the request.
 	At time.Time `json:"at"`
 	// Seq is that of the [Request]; 0: there is none.
-	Seq       int               `json:"seq,omitempty"`
+	Seq       int               `json:"seq,omitzero"`
 	Operation minutes.Operation `json:"operation,omitempty"`
 	MeetingID string            `json:"meeting_id,omitempty"`
 	// Title is the meeting's.

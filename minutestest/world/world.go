@@ -62,23 +62,23 @@ type Organisation struct {
 	Name string `json:"name,omitempty"`
 
 	// Credits and TranscribeSeconds are the quota left this period; nil: 1,000 and 360,000.
-	Credits           *int `json:"credits,omitempty"`
-	TranscribeSeconds *int `json:"transcribe_seconds,omitempty"`
+	Credits           *int `json:"credits,omitzero"`
+	TranscribeSeconds *int `json:"transcribe_seconds,omitzero"`
 
 	// NextResetAt is the day of the top-up at 00:00 UTC, as YYYY-MM-DD; "": none.
 	NextResetAt string `json:"next_reset_at,omitempty"`
 
-	MaxMembers *int `json:"max_members,omitempty"` // nil: 1,000
-	MaxTerms   *int `json:"max_terms,omitempty"`   // nil: 500
+	MaxMembers *int `json:"max_members,omitzero"` // nil: 1,000
+	MaxTerms   *int `json:"max_terms,omitzero"`   // nil: 500
 
 	// Suspended, Expired and APIDisabled reject requests with any key, with ORGANISATION_SUSPENDED,
 	// ORGANISATION_EXPIRED and API_ACCESS_DISABLED.
-	Suspended   bool `json:"suspended,omitempty"`
-	Expired     bool `json:"expired,omitempty"`
-	APIDisabled bool `json:"api_disabled,omitempty"`
+	Suspended   bool `json:"suspended,omitzero"`
+	Expired     bool `json:"expired,omitzero"`
+	APIDisabled bool `json:"api_disabled,omitzero"`
 
 	// PersonalKeysDisabled rejects requests with personal keys, with PERSONAL_API_KEYS_DISABLED.
-	PersonalKeysDisabled bool `json:"personal_keys_disabled,omitempty"`
+	PersonalKeysDisabled bool `json:"personal_keys_disabled,omitzero"`
 
 	Members      []Member                  `json:"members,omitempty"`
 	Integrations []Integration             `json:"integrations,omitempty"`
@@ -100,7 +100,7 @@ type Member struct {
 	Role        string               `json:"role,omitempty"`
 	Description string               `json:"description,omitempty"`
 	Status      minutes.MemberStatus `json:"status,omitempty"` // "": active
-	Admin       bool                 `json:"admin,omitempty"`  // may change and delete what it sees
+	Admin       bool                 `json:"admin,omitzero"`   // may change and delete what it sees
 }
 
 // Integration is a program to which an administrator has given access. It is not a member, so no
@@ -113,14 +113,14 @@ type Integration struct {
 	DefaultVisibility minutes.Visibility `json:"default_visibility,omitempty"`
 
 	// Inactive rejects requests with its keys, with API_ACCESS_DISABLED.
-	Inactive bool `json:"inactive,omitempty"`
+	Inactive bool `json:"inactive,omitzero"`
 }
 
 // Project groups meetings. Lists omit an archived project, and no meeting can be added to it.
 type Project struct {
 	ID       string `json:"id"`             // begins with prj_
 	Name     string `json:"name,omitempty"` // "": the id
-	Archived bool   `json:"archived,omitempty"`
+	Archived bool   `json:"archived,omitzero"`
 }
 
 // Template determines the form of minutes. The default is the first template with IsDefault or, if
@@ -130,8 +130,8 @@ type Template struct {
 	Name        string `json:"name,omitempty"`   // "": the id
 	Source      string `json:"source,omitempty"` // "": service
 	Description string `json:"description,omitempty"`
-	IsDefault   bool   `json:"is_default,omitempty"`
-	Version     *int   `json:"version,omitempty"`
+	IsDefault   bool   `json:"is_default,omitzero"`
+	Version     *int   `json:"version,omitzero"`
 }
 
 // Key is an API key, which belongs either to a member (a personal key) or to an integration.
@@ -150,10 +150,10 @@ type Key struct {
 	IPAllowlist []string `json:"ip_allowlist,omitempty"`
 
 	// ExpiresAt is when requests with it begin to get UNAUTHENTICATED; 0: never.
-	ExpiresAt minutes.UnixTime `json:"expires_at,omitempty"`
+	ExpiresAt minutes.UnixTime `json:"expires_at,omitzero"`
 
 	// Revoked rejects requests with it, with UNAUTHENTICATED.
-	Revoked bool `json:"revoked,omitempty"`
+	Revoked bool `json:"revoked,omitzero"`
 }
 
 // MeetingSpec describes a meeting that a fake begins with or is given later, or many alike. Unless
@@ -178,7 +178,7 @@ type MeetingSpec struct {
 	ParticipantIDs []string `json:"participant_ids,omitempty"`
 	SharedWith     []string `json:"shared_with,omitempty"` // ignored unless Visibility is shared
 	ProjectID      string   `json:"project_id,omitempty"`
-	Count          int      `json:"count,omitempty"` // how many; 0: one
+	Count          int      `json:"count,omitzero"` // how many; 0: one
 }
 
 // Organisation returns a pointer to the organisation with this id, so that you can change it. Like
@@ -253,7 +253,7 @@ type Script struct {
 	Duration time.Duration `json:"-"` // "duration"
 
 	// Stages are how long the meeting stays in each status; nil: as long as in the World.
-	Stages *Stages `json:"stages,omitempty"`
+	Stages *Stages `json:"stages,omitzero"`
 
 	// Hold stops the meeting in this status until it is released or advanced. The status is
 	// audio_uploaded, transcribing, transcribed or generating_minutes.
@@ -301,13 +301,13 @@ type Meeting struct {
 	SharedWith      []string           `json:"shared_with,omitempty"`
 	Status          minutes.Status     `json:"status"`
 	Reason          string             `json:"reason,omitempty"` // why it failed, for people
-	Held            bool               `json:"held,omitempty"`   // in Status, by a Script
-	DurationSeconds *int               `json:"duration_seconds,omitempty"`
+	Held            bool               `json:"held,omitzero"`    // in Status, by a Script
+	DurationSeconds *int               `json:"duration_seconds,omitzero"`
 	CreatedAt       time.Time          `json:"created_at"`
 	UpdatedAt       time.Time          `json:"updated_at"` // with ClockSkew, as the API shows it
 
 	History    []Transition `json:"history"`              // from created on
-	Audio      *Audio       `json:"audio,omitempty"`      // nil: it has not arrived
+	Audio      *Audio       `json:"audio,omitzero"`       // nil: it has not arrived
 	Transcript string       `json:"transcript,omitempty"` // once there is one
 	Markdown   string       `json:"markdown,omitempty"`   // the minutes
 	HTML       string       `json:"html,omitempty"`       // the same
