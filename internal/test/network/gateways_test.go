@@ -21,23 +21,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// requireDocumented requires that docs/gateways.md has this row in one of its tables. The last cell
-// there may be a choice, since a gateway's answer may depend on chance: "this, or that".
-func requireDocumented(t *testing.T, cells ...string) {
-	t.Helper()
-	page, err := os.ReadFile("../../../docs/gateways.md")
-	require.NoError(t, err)
-	last := len(cells) - 1
-	start := "\n| " + strings.Join(cells[:last], " | ") + " | "
-	_, after, _ := strings.Cut(string(page), start)
-	documented, _, _ := strings.Cut(after, " |\n")
-	if !slices.Contains(strings.Split(documented, ", or "), cells[last]) {
-		require.Fail(t, "docs/gateways.md lacks this row", start[1:]+cells[last]+" |")
-	}
-}
+const gatewaysPage = "gateways.md"
 
 // A gateway whose backend fails answers with a page of its own, or not at all. The Client reports
 // what it got, and that it is temporary.
@@ -57,7 +45,7 @@ func TestGateways_ReportFailedBackend(t *testing.T) {
 			for _, err := range []error{refused, lost, slow} {
 				assert.True(t, minutes.Retryable(err), err)
 			}
-			requireDocumented(t, g.name, server(lost), answer(refused), answer(lost), answer(slow))
+			testkit.RequireRow(t, gatewaysPage, g.name, server(lost), answer(refused), answer(lost), answer(slow))
 		})
 	}
 }
@@ -74,7 +62,7 @@ func TestGateways_PassUploads(t *testing.T) {
 			whole := b.upload(t, addr)
 			b.set(rejects)
 			early := b.upload(t, addr)
-			requireDocumented(t, g.name, answer(whole.err), whole.taken(), whole.expect(), whole.rewritten(), answer(early.err))
+			testkit.RequireRow(t, gatewaysPage, g.name, answer(whole.err), whole.taken(), whole.expect(), whole.rewritten(), answer(early.err))
 		})
 	}
 }
@@ -89,7 +77,7 @@ func TestGateways_LimitRequests(t *testing.T) {
 			addr := g.start(t, t.TempDir(), b.addr)
 			_ = call(t, addr) // the first is within the limit, and its empty response an error
 			err := call(t, addr)
-			requireDocumented(t, g.name, answer(err), yes(errors.Is(err, minutes.ErrRateLimited)), yes(minutes.Retryable(err)))
+			testkit.RequireRow(t, gatewaysPage, g.name, answer(err), yes(errors.Is(err, minutes.ErrRateLimited)), yes(minutes.Retryable(err)))
 		})
 	}
 }
@@ -106,7 +94,7 @@ func TestProxies_ReportFailedConnect(t *testing.T) {
 			forbidden := through(t, proxy, "https://forbidden.example")
 			proxy.User = nil
 			password := through(t, proxy, "https://"+freeAddr())
-			requireDocumented(t, g.name, connect(refused), connect(forbidden), connect(password))
+			testkit.RequireRow(t, gatewaysPage, g.name, connect(refused), connect(forbidden), connect(password))
 		})
 	}
 }
@@ -132,7 +120,7 @@ func TestProxies_InspectTLS(t *testing.T) {
 	}
 	err := get(nil)
 	require.Error(t, err)
-	requireDocumented(t, "mitmproxy, without its authority", connect(err))
+	testkit.RequireRow(t, gatewaysPage, "mitmproxy, without its authority", connect(err))
 	authority, err := os.ReadFile(filepath.Join(dir, "mitmproxy-ca-cert.pem"))
 	require.NoError(t, err)
 	roots := x509.NewCertPool()
