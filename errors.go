@@ -255,12 +255,14 @@ type MeetingFailedError struct {
 	MeetingID string
 	Status    Status   // the failure status
 	Meeting   *Meeting // from the last poll or call
+
+	sentAs string // the content type of the recording, if this call has uploaded it
 }
 
 // failureReasons has, for each failure status, the first part of the text of a MeetingFailedError.
 var failureReasons = map[Status]string{
 	StatusTranscribeBlocked: "there is not enough transcription quota; after a top-up, ",
-	StatusAudioRejected: "the service rejected the recording, usually because of its size; " +
+	StatusAudioRejected: "the service rejected the recording, usually because of its size or content type; " +
 		"to upload another recording, ",
 	StatusTranscriptionFailed: "the recording could not be transcribed; to try again, ",
 	StatusMinutesFailed: "the transcript exists, but the minutes could not be written; " +
@@ -276,7 +278,11 @@ func (e *MeetingFailedError) Error() string {
 	}
 	id := singleLine(cmp.Or(e.MeetingID, m.ID))
 	status := singleLine(string(e.Status))
-	return "minutes: meeting " + id + " ended as " + status + ": " + failureReasons[e.Status] + action
+	reason := failureReasons[e.Status]
+	if e.Status == StatusAudioRejected && e.sentAs != "" {
+		reason = strings.Replace(reason, "the recording,", "the recording, sent as "+singleLine(e.sentAs)+",", 1)
+	}
+	return "minutes: meeting " + id + " ended as " + status + ": " + reason + action
 }
 
 // WaitError reports that a wait, or the fetch after it, ended without a result, for one of the

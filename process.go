@@ -3,6 +3,7 @@ package minutes
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -161,8 +162,9 @@ type processing struct {
 	core    *core
 	opts    ProcessOptions
 	source  Source
-	jobSlot slot // of ProcessAll, which starts the next job when it is freed; otherwise the zero slot
-	unseen  slot // is held during a fetch, and then until the body has seen the result
+	sentAs  string // the content type of the recording, once it is open
+	jobSlot slot   // of ProcessAll, which starts the next job when it is freed; otherwise the zero slot
+	unseen  slot   // is held during a fetch, and then until the body has seen the result
 }
 
 // createUploadWait does all steps, apart from those that another run has done already.
@@ -213,6 +215,7 @@ func (p *processing) createAndUpload(ctx context.Context, r *Result, rec Recordi
 	if r.Meeting.Status != StatusCreated {
 		return nil
 	}
+	p.sentAs = rec.ContentType
 	confirmed, err := p.core.upload(ctx, r.MeetingID, rec, p.opts.Progress, shared)
 	r.Uploaded = confirmed
 	return err
@@ -241,7 +244,12 @@ func (p *processing) awaitMinutes(ctx context.Context, r *Result) error {
 	o := p.opts.waitOptions()
 	g := o.goal()
 	g.audioBy = time.Now().Add(audioTimeout)
-	return p.core.waitAndFetch(ctx, r, *o, g, &p.unseen)
+	err := p.core.waitAndFetch(ctx, r, *o, g, &p.unseen)
+	failed, ok := errors.AsType[*MeetingFailedError](err)
+	if ok && r.Uploaded {
+		failed.sentAs = p.sentAs
+	}
+	return err
 }
 
 // Job describes one recording for [MeetingsService.ProcessAll].

@@ -514,6 +514,22 @@ func TestResume_ContinuesFromAnyStatus(t *testing.T) {
 	})
 }
 
+// The error of a rejected recording names the content type that was sent, which may be the reason.
+func TestProcess_NamesTheContentTypeOfARejectedRecording(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		srv.Script(minutestest.Script{Outcome: minutes.StatusAudioRejected})
+		c := testkit.Client(srv)
+		r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), nil)
+		require.EqualError(t, err, "minutes: meeting "+r.MeetingID+" ended as audio_rejected: the service rejected the "+
+			"recording, sent as audio/mpeg, usually because of its size or content type; to upload another recording, "+
+			"delete the meeting and create it again")
+		_, err = c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), nil)
+		require.ErrorContains(t, err, "the service rejected the recording, usually", "an earlier run sent it")
+	})
+}
+
 // If another worker uploads the audio after the last response, Resume finds it, with or without a
 // recording, which that worker may have deleted.
 func TestResume_FindsTheAudioOfAnotherWorker(t *testing.T) {

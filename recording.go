@@ -216,7 +216,8 @@ func withoutClose(ra io.ReaderAt) io.ReaderAt {
 //
 // Errors of the Source:
 //   - The error of reading r, of writing the file, or of the context.
-//   - An error if one read takes longer than a minute, or if the Source was opened before.
+//   - An error if one read takes longer than a minute, if a hundred reads in a row return nothing
+//     ([io.ErrNoProgress]), or if the Source was opened before.
 //   - *[ParamError]: r is nil, has no bytes ([ErrRecordingEmpty]) or too many
 //     ([ErrRecordingTooLarge]).
 func FromReader(r io.Reader, contentType string) Source {
@@ -303,17 +304,29 @@ func (s *spool) Close() error {
 	return err
 }
 
-// watchedReader reads until ctx is done, and restarts the watchdog before each read.
+// watchedReader reads until ctx is done, and restarts the watchdog before each read. A reader that
+// again and again returns nothing, and no error, would otherwise keep a processor busy for ever.
 type watchedReader struct {
 	ctx      context.Context
 	r        io.Reader
 	watchdog *time.Timer
+	empty    int // reads in a row that returned nothing
 }
 
 func (w *watchedReader) Read(p []byte) (int, error) {
-	if w.ctx.Err() != nil {
+	const most = 100 // as in bufio
+	switch {
+	case w.ctx.Err() != nil:
 		return 0, context.Cause(w.ctx)
+	case w.empty == most:
+		return 0, io.ErrNoProgress
 	}
 	w.watchdog.Reset(readerTimeout)
-	return w.r.Read(p)
+	n, err := w.r.Read(p)
+	if n > 0 {
+		w.empty = 0
+	} else {
+		w.empty++
+	}
+	return n, err
 }

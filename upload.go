@@ -79,15 +79,23 @@ func (c *core) withRecording(ctx context.Context, source Source, use func(Record
 	if err != nil {
 		return rest.WithCause(ctx, err)
 	}
-	defer func() {
-		_, err := storage.Run(ctx, func() (any, error) { return nil, rec.Close() }, func(any) {})
-		if err != nil {
-			problem := slog.String("error", singleLine(err.Error()))
-			c.log.LogAttrs(ctx, slog.LevelWarn, "minutes: closing a recording failed", problem)
-		}
-	}()
+	defer c.closeRecording(ctx, rec)
 	return use(rec)
 }
+
+// closeRecording closes rec, and waits for that as long as for a read, because it still holds an upload
+// slot.
+func (c *core) closeRecording(ctx context.Context, rec Recording) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.uploadTimeouts.Stall, errCloseBlocked)
+	defer cancel()
+	_, err := storage.Run(ctx, func() (any, error) { return nil, rec.Close() }, func(any) {})
+	if err != nil {
+		problem := slog.String("error", singleLine(err.Error()))
+		c.log.LogAttrs(ctx, slog.LevelWarn, "minutes: closing a recording failed", problem)
+	}
+}
+
+var errCloseBlocked = errors.New("it blocked")
 
 // upload is one upload under way.
 type upload struct {

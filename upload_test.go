@@ -608,7 +608,7 @@ func TestUpload_FreesSlotsOfWhatHangs(t *testing.T) {
 				return minutes.Recording{}, io.EOF
 			}
 		}},
-		"Close": {!byTimeout, func(block func()) minutes.Source {
+		"Close": {byTimeout, func(block func()) minutes.Source {
 			audio := withClose{strings.NewReader("audio"), block}
 			return testkit.Opened(minutes.Recording{Audio: audio, Size: 5, ContentType: "audio/wav"})
 		}},

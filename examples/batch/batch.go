@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -104,13 +105,13 @@ func (b *batch) jobs(names []string) iter.Seq[minutes.Job] {
 	return func(yield func(minutes.Job) bool) {
 		for _, name := range names {
 			path := filepath.Join(b.in, name)
-			id, date, err := identify(path)
+			id, found, err := identify(path)
 			if err != nil {
 				fmt.Fprintln(os.Stderr, "batch:", err)
 				continue
 			}
-			params := &minutes.MeetingCreateParams{Title: name, Date: date, ExternalID: id}
-			if !yield(minutes.Job{Params: params, Source: minutes.FromFile(path)}) {
+			params := &minutes.MeetingCreateParams{Title: name, Date: minutes.DateOf(found.ModTime()), ExternalID: id}
+			if !yield(minutes.Job{Params: params, Source: unchanged(path, found)}) {
 				return
 			}
 		}
@@ -119,19 +120,34 @@ func (b *batch) jobs(names []string) iter.Seq[minutes.Job] {
 
 // identify returns an external id that depends on the content alone. So a later run finds the meeting, even if the file
 // was renamed, and two files with the same content share one.
-func identify(path string) (id, date string, err error) {
+func identify(path string) (id string, found fs.FileInfo, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", "", err
+		return "", nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
+	found, err = f.Stat()
 	if err != nil {
-		return "", "", err
+		return "", nil, err
 	}
 	hash := sha256.New()
 	_, err = io.Copy(hash, f)
-	return "batch-" + hex.EncodeToString(hash.Sum(nil)), minutes.DateOf(info.ModTime()), err
+	return "batch-" + hex.EncodeToString(hash.Sum(nil)), found, err
+}
+
+// unchanged is a Source that fails if someone has written to the file since it was found. Otherwise its
+// meeting would have the external id of other content, and a later run would create a second meeting.
+func unchanged(path string, found fs.FileInfo) minutes.Source {
+	return func(ctx context.Context) (minutes.Recording, error) {
+		now, err := os.Stat(path)
+		if err != nil {
+			return minutes.Recording{}, err
+		}
+		if now.Size() != found.Size() || !now.ModTime().Equal(found.ModTime()) {
+			return minutes.Recording{}, fmt.Errorf("%s is being written to; run batch again once it is complete", path)
+		}
+		return minutes.FromFile(path)(ctx)
+	}
 }
 
 func (b *batch) path(name string) string { return filepath.Join(b.out, name+".md") }

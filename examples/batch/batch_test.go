@@ -135,3 +135,24 @@ func TestRun(t *testing.T) {
 	t.Setenv("MINUTES_API_KEY", "key")
 	require.ErrorContains(t, run(t.Context(), nil, t.Output()), "-in names no directory")
 }
+
+// A file that grows between its hash and its upload gets no meeting before it is complete.
+func TestBatch_FileGrows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		b, _ := recordings(t, srv, 1)
+		for job := range b.jobs([]string{"00.mp3"}) {
+			f, err := os.OpenFile(filepath.Join(b.in, "00.mp3"), os.O_APPEND|os.O_WRONLY, 0)
+			require.NoError(t, err)
+			_, err = f.WriteString("more sound")
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
+			_, err = b.client.Meetings.Process(t.Context(), job.Params, job.Source, nil)
+			require.ErrorContains(t, err, "is being written to")
+		}
+		require.Empty(t, srv.Meetings())
+		require.NoError(t, next(b, srv).run(t.Context()))
+		require.Len(t, srv.Meetings(), 1)
+	})
+}
