@@ -203,7 +203,8 @@ func TestFailureTable_HasFiveReaders(t *testing.T) { // not parallel: it changes
 			s.waits = ctx.Err() != nil
 			ctx, cancel = context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
-			require.Error(t, client.Meetings.core.fetch(ctx, &Result{MeetingID: "mtg_1"}, WaitOptions{}, new(slot)))
+			minutes := WaitOptions{Until: StatusMinutesReady}
+			require.Error(t, client.Meetings.core.fetch(ctx, &Result{MeetingID: "mtg_1"}, minutes, new(slot)))
 			s.fetches = ctx.Err() != nil
 			s.requests = requests
 		})
