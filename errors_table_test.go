@@ -131,6 +131,7 @@ func TestErrors_DocsHaveTheTable(t *testing.T) {
 	ends := map[failure.End]string{
 		failure.Never: "never", failure.Later: "after 10 min",
 		failure.AtOnce: "at once", failure.AllAtOnce: "at once, all waits",
+		failure.AllLater: "after 10 min, all waits",
 	}
 	yes := map[bool]string{true: "yes", false: "no"}
 	page, err := os.ReadFile("docs/errors.md")

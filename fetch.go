@@ -76,7 +76,7 @@ func (f *fetchFailures) next(err error, unknownYet bool, now time.Time) (wait ti
 		return poll.Interval, true
 	case ends == failure.Never, unknownYet:
 		f.foreignSince = time.Time{}
-	case ends != failure.Later:
+	case ends != failure.Later && ends != failure.AllLater:
 		return 0, false
 	case f.foreignSince.IsZero():
 		f.foreignSince = now

@@ -87,8 +87,13 @@ func option(name string, ok bool, reason string, set func(*settings)) Option {
 //   - So get must return the new key before the old one is revoked. If the old key works for another
 //     hour after the new one is issued, cache a key for less than an hour.
 //   - If get returns an error, or takes as long as an attempt may take, the call ends with an
-//     *[Error] that wraps the error. [Retryable] is true, and the Client does not retry by itself,
-//     but a wait goes on.
+//     *[Error] that wraps the error. [Retryable] is true, and the Client does not retry by itself.
+//     A wait goes on, but after ten minutes of nothing else all waits and Follow end with the error,
+//     as after a rejected key.
+//   - For polls and list pages, which waits share, get receives a context that has none of your
+//     values. So do not look up a tenant in the context: create one Client for each key.
+//   - If get returns the cancellation or the deadline of another context, for example because callers
+//     share one request for the key, the call's error matches neither.
 //
 // No error or log shows any key that get has returned.
 func WithAPIKeyFunc(get func(context.Context) (string, error)) Option {

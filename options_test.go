@@ -96,7 +96,7 @@ type vault struct {
 	srv    *minutestest.Server
 	began  time.Time
 	day    time.Duration
-	closed time.Duration // from then on, for an hour, nobody gets a key
+	closed time.Duration // from then on, for five minutes, nobody gets a key
 
 	mu   sync.Mutex
 	days int
@@ -109,7 +109,7 @@ func (v *vault) key(context.Context) (string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	since := time.Since(v.began)
-	if since >= v.closed && since < v.closed+time.Hour {
+	if since >= v.closed && since < v.closed+5*time.Minute {
 		return "", errVault
 	}
 	for ; time.Duration(v.days)*v.day <= since; v.days++ {
@@ -172,6 +172,45 @@ func TestWithAPIKeyFunc_WaitsOutlastChanges(t *testing.T) {
 		assert.NotContains(t, out.String(), "key_of_day")
 		assert.Contains(t, out.String(), "the vault is closed")
 	})
+}
+
+// A key function that goes on failing ends each wait, and Follow, after ten minutes, as a rejected key
+// would at once. A cancellation of another context is not reported as the caller's.
+func TestWithAPIKeyFunc_EndsWaitsIfItGoesOnFailing(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{"error": errors.New("no tenant"), "canceled": context.Canceled} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				c := srv.ClientWithKey("", minutes.WithAPIKeyFunc(func(context.Context) (string, error) { return "", failure }))
+				check := func(err error) {
+					assert.ErrorContains(t, err, "getting the API key: "+failure.Error())
+					assert.NotErrorIs(t, err, context.Canceled)
+					assert.True(t, minutes.Retryable(err))
+				}
+				_, err := c.Usage.Get(t.Context())
+				check(err)
+				began := time.Now()
+				var waits sync.WaitGroup
+				for i := range 20 {
+					waits.Go(func() {
+						_, err := c.Meetings.Wait(t.Context(), fmt.Sprint("mtg_", i), nil)
+						check(err)
+					})
+				}
+				waits.Go(func() {
+					for _, err := range c.Meetings.Follow(t.Context(), nil) {
+						check(err)
+					}
+				})
+				waits.Wait()
+				took := time.Since(began)
+				require.GreaterOrEqual(t, took, 10*time.Minute)
+				require.Less(t, took, 11*time.Minute)
+			})
+		})
+	}
 }
 
 // WithInsecureHTTP permits http to other hosts than loopback, and for uploads if the service has

@@ -81,6 +81,7 @@ const (
 	Later         // after ten minutes of nothing but such failures
 	AtOnce        // the wait for this meeting
 	AllAtOnce     // all waits of the Client
+	AllLater      // all waits of the Client, after ten minutes of nothing but such failures
 )
 
 // Meaning is what follows a failure.
@@ -94,7 +95,7 @@ type Meaning struct {
 // Means has what follows each kind. docs/errors.md has the same table, and a test compares them.
 var Means = [...]Meaning{
 	Canceled:      {EndsWait: AtOnce},
-	NoKey:         {EndsWait: Never, Retryable: true},
+	NoKey:         {EndsWait: AllLater, Retryable: true},
 	Misconfigured: {EndsWait: Later},
 	RateLimited:   {Retried: Always, EndsWait: Never, Retryable: true},
 	KeyRejected:   {EndsWait: AllAtOnce, KeyRejected: true},

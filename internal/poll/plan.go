@@ -255,7 +255,7 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (ends bool) {
 			p.retryAt = 0
 		}
 		return false
-	case f.ends() == failure.Never:
+	case f.ends() == failure.Never, f.ends() == failure.AllLater:
 		p.failed(now, f.RetryAfter)
 	default: // foreign, and not an outage: it may concern only this meeting, so it does not slow the others down
 		if w.foreignSince == 0 {

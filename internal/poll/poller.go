@@ -49,6 +49,9 @@ type Poller[M any] struct {
 	// trouble is the last 429, or the last failure of an outage. Only a good response makes it nil,
 	// so a wait that begins in an outage knows it even before its first GET.
 	trouble error
+	// keylessSince is when the present row of failures began that end all waits later. It is 0 if
+	// something else came last.
+	keylessSince time.Duration
 	// failing is the state that was logged last.
 	failing bool
 	// toLog has the changes of failing to log once the lock is free.
@@ -184,6 +187,7 @@ func (p *Poller[M]) stop() {
 	p.timer.Stop()
 	p.ctx = nil
 	p.unsent = 0
+	p.keylessSince = 0
 	p.plan.stop()
 	for _, m := range p.meetings {
 		if m.state == underWay {
@@ -265,10 +269,10 @@ func (p *Poller[M]) getEnded(m *meeting[M], o outcome[M]) {
 	switch {
 	case o.needless:
 		return
+	case p.endsAll(o.failure):
+		p.endAll(o.failure.Err)
 	case o.failure == nil:
 		p.got(m, o.Shown[0])
-	case o.failure.ends() == failure.AllAtOnce:
-		p.endAll(o.failure.Err)
 	default:
 		m.trouble = o.failure.Err
 		if p.plan.getFailed(&m.watch, p.now(), o.failure) {
@@ -278,13 +282,26 @@ func (p *Poller[M]) getEnded(m *meeting[M], o outcome[M]) {
 	p.report(o.failure, m.getFailures == inARow)
 }
 
+// endsAll reports whether the outcome of a request ends all waits and discoveries: a rejected key does
+// so at once, and a key that cannot be had after ten minutes.
+func (p *Poller[M]) endsAll(f *Failure) bool {
+	if f == nil || f.ends() != failure.AllLater {
+		p.keylessSince = 0
+		return f != nil && f.ends() == failure.AllAtOnce
+	}
+	if p.keylessSince == 0 {
+		p.keylessSince = p.now()
+	}
+	return p.now()-p.keylessSince >= Hopeless
+}
+
 // pageEnded passes on the outcome of a page.
 func (p *Poller[M]) pageEnded(cursor string, o outcome[M]) {
 	switch {
+	case p.endsAll(o.failure):
+		p.endAll(o.failure.Err)
 	case o.failure == nil:
 		p.pageRead(cursor, o)
-	case o.failure.ends() == failure.AllAtOnce:
-		p.endAll(o.failure.Err)
 	default:
 		p.plan.pageFailed(p.now(), o.failure)
 		if o.failure.ends() == failure.AtOnce && cursor == firstPage {
