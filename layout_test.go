@@ -1,6 +1,7 @@
 package minutes_test
 
 import (
+	"cmp"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -92,24 +93,51 @@ func TestTheOwnersCardHolds(t *testing.T) {
 	}
 }
 
-// Each package of the client imports only packages that come after it in this list.
+// Each package imports these packages of the module, and no others. Examples may import any that is
+// not internal.
 func TestImportsRunOneWay(t *testing.T) {
 	t.Parallel()
-	order := []string{
-		module,
-		module + "/internal/storage",
-		module + "/internal/poll",
-		module + "/internal/rest",
-		module + "/internal/route",
-		module + "/internal/failure",
+	const root = "."
+	allowed := map[string][]string{
+		root:               {"internal/failure", "internal/poll", "internal/rest", "internal/route", "internal/storage"},
+		"internal/failure": nil,
+		"internal/poll":    {"internal/failure"},
+		"internal/rest":    {"internal/failure"},
+		"internal/route":   nil,
+		"internal/storage": {"internal/rest"},
+
+		"cmd/minutes-fake":         {root, "internal/fake/mistake", "internal/fake/strictjson", "minutestest"},
+		"internal/fake/engine":     {root, "internal/route", "minutestest/world"},
+		"internal/fake/inspector":  {"internal/fake/engine", "internal/fake/recent", "minutestest/world"},
+		"internal/fake/mistake":    nil,
+		"internal/fake/recent":     nil,
+		"internal/fake/strictjson": {root},
+		"minutestest": {
+			root, "internal/fake/engine", "internal/fake/inspector", "internal/fake/mistake", "internal/fake/recent",
+			"internal/fake/strictjson", "internal/route", "minutestest/world",
+		},
+		"minutestest/world": {root, "internal/fake/mistake", "internal/fake/strictjson"},
+		"conformance":       nil,
 	}
-	all := imports(t, false)
-	for at, from := range order {
-		for _, pkg := range all[from] {
-			assert.Contains(t, order[at+1:], pkg, "imported by %s", from)
+	for from, all := range imports(t, false) {
+		from = strings.TrimPrefix(strings.TrimPrefix(from, module), "/")
+		var to []string
+		for _, pkg := range all {
+			to = append(to, cmp.Or(strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/"), root))
+		}
+		if strings.HasPrefix(from, "examples/") {
+			assert.NotContains(t, strings.Join(to, " "), "internal/", "imported by %s", from)
+			continue
+		}
+		if !isTestKit(module + "/" + from) {
+			assert.ElementsMatch(t, allowed[cmp.Or(from, root)], to, "imported by %s", cmp.Or(from, root))
+			delete(allowed, cmp.Or(from, root))
 		}
 	}
-	require.Contains(t, all[module], module+"/internal/storage", "this test finds imports")
+	for from, to := range allowed { // which imports nothing
+		assert.Empty(t, to, "imported by %s", from)
+		assert.DirExists(t, from)
+	}
 }
 
 // Whole-system tests and their kit are below internal/test.
