@@ -141,6 +141,24 @@ func checkAPIKey(name, key string) error {
 	)
 }
 
+// Stats describes what a Client is doing at one moment, for gauges.
+type Stats struct {
+	Waiting   int       // meetings that calls and loops are waiting for
+	Oldest    time.Time // the earliest CreatedAt of these that a response has shown; zero if there is none
+	Polled    time.Time // when a poll or a list page of a wait last succeeded; zero if none has
+	Uploading int       // upload slots in use
+}
+
+// Stats returns what the Client is doing now. It makes no request, so you may call it as often as you
+// like.
+func (c *Client) Stats() Stats {
+	shared := c.Meetings.core
+	var s Stats
+	s.Waiting, s.Oldest, s.Polled = shared.poller.Stats()
+	s.Uploading = len(shared.uploadSlots)
+	return s
+}
+
 // service is embedded in all services of a Client.
 type service struct{ core *core }
 

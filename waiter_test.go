@@ -213,6 +213,45 @@ func TestWaitForMinutes_AsksAgain(t *testing.T) {
 	})
 }
 
+// Stats shows how many meetings a Client waits for, how old they are, and whether polls succeed.
+func TestStats_DescribesWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		require.Zero(t, c.Stats())
+		first := time.Now()
+		ids := []string{testkit.Waiting(t, srv)}
+		time.Sleep(time.Hour)
+		ids = append(ids, testkit.Waiting(t, srv))
+		ctx, cancel := context.WithCancel(t.Context())
+		var waits sync.WaitGroup
+		for _, id := range ids {
+			waits.Go(func() { _, _ = c.Meetings.Wait(ctx, id, nil) })
+		}
+		uploading := make(chan struct{})
+		waits.Go(func() {
+			_ = c.Meetings.Upload(ctx, ids[0], func(ctx context.Context) (minutes.Recording, error) {
+				<-uploading
+				return minutes.Recording{}, context.Canceled
+			}, nil)
+		})
+		time.Sleep(10 * time.Second)
+		polled := time.Now()
+		synctest.Wait()
+		s := c.Stats()
+		require.WithinDuration(t, polled, s.Polled, 10*time.Second)
+		require.WithinDuration(t, first, s.Oldest, time.Second)
+		require.Equal(t, 2, s.Waiting)
+		require.Equal(t, 1, s.Uploading)
+		close(uploading)
+		cancel()
+		waits.Wait()
+		s = c.Stats()
+		require.Equal(t, minutes.Stats{Polled: s.Polled}, s)
+	})
+}
+
 // Waits for one meeting share its polls. Each caller gets a copy.
 func TestWait_SharesPolls(t *testing.T) {
 	t.Parallel()

@@ -52,6 +52,8 @@ type Poller[M any] struct {
 	// keylessSince is when the present row of failures began that end all waits later. It is 0 if
 	// something else came last.
 	keylessSince time.Duration
+	// lastGood is when the last good response to a request came. It is zero if none has.
+	lastGood time.Time
 	// failing is the state that was logged last.
 	failing bool
 	// toLog has the changes of failing to log once the lock is free.
@@ -140,6 +142,20 @@ func (p *Poller[M]) Ask(id string, atOnce bool) {
 	audioUnknown := m.last.ID == "" || m.last.Idle
 	p.plan.ask(&m.watch, p.now(), p.sending().Number, atOnce && audioUnknown)
 	p.run()
+}
+
+// Stats returns how many meetings are awaited, the earliest creation of these, and when the last good
+// response to a request came.
+func (p *Poller[M]) Stats() (awaited int, oldest, lastGood time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.meetings {
+		created := m.last.Created
+		if m.awaited && !created.IsZero() && (oldest.IsZero() || created.Before(oldest)) {
+			oldest = created
+		}
+	}
+	return p.plan.awaited, oldest, p.lastGood
 }
 
 // run starts or ends the polling, makes the requests that the plan decides on, and sets the timer
@@ -285,6 +301,9 @@ func (p *Poller[M]) getEnded(m *meeting[M], o outcome[M]) {
 // endsAll reports whether the outcome of a request ends all waits and discoveries: a rejected key does
 // so at once, and a key that cannot be had after ten minutes.
 func (p *Poller[M]) endsAll(f *Failure) bool {
+	if f == nil {
+		p.lastGood = time.Now()
+	}
 	if f == nil || f.ends() != failure.AllLater {
 		p.keylessSince = 0
 		return f != nil && f.ends() == failure.AllAtOnce
