@@ -27,7 +27,7 @@ const (
 	// D11: the longest recording that is processed.
 	maxAudioBytes = 1_000_000_000
 
-	// D13: the size of a second of a recording that is not a WAV file.
+	// D13: the size of a second of a recording that is not a WAV file, or does not say it.
 	bytesPerSecond = 16_000
 
 	// D15: prefixes of ids.

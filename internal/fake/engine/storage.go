@@ -3,7 +3,6 @@ package engine
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"hash"
@@ -126,7 +125,7 @@ func (s *Service) receive(r *http.Request) (audio *world.Audio, seconds int, err
 		SHA256:      hex.EncodeToString(d.hash.Sum(nil)),
 		Bytes:       d.kept,
 	}
-	return audio, header.seconds(d.size), err
+	return audio, wholeSeconds(header.length(d.size)), err
 }
 
 // digest is what a Service remembers of a recording that is written to it.
@@ -211,63 +210,4 @@ func unprocessable(a *world.Audio) string {
 		return fmt.Sprintf("The content type %q is neither audio nor video.", a.ContentType)
 	}
 	return ""
-}
-
-// wavHeader is what a WAV file says of its data. It is zero if the recording is not a WAV file.
-type wavHeader struct {
-	// bytesPerSecond is how many bytes of data a second takes.
-	bytesPerSecond int64
-
-	// dataAt is where the data begins, in bytes from the file's beginning.
-	dataAt int64
-
-	// dataLength is how many bytes there should be. A writer that streams does not know, and a file that
-	// broke off has less.
-	dataLength int64
-}
-
-// readWAVHeader reads a WAV file up to its data. It reads some of any other recording.
-func readWAVHeader(r io.Reader) wavHeader {
-	var riff [12]byte
-	_, err := io.ReadFull(r, riff[:])
-	if err != nil || string(riff[:4]) != "RIFF" || string(riff[8:]) != "WAVE" {
-		return wavHeader{}
-	}
-	var h wavHeader
-	h.dataAt = int64(len(riff))
-	for {
-		var chunk [8]byte
-		_, err = io.ReadFull(r, chunk[:])
-		if err != nil {
-			return wavHeader{}
-		}
-		length := int64(binary.LittleEndian.Uint32(chunk[4:]))
-		h.dataAt += int64(len(chunk))
-		name := string(chunk[:4])
-		if name == "data" {
-			h.dataLength = length
-			return h
-		}
-		length += length % 2 // chunks are padded
-		content := io.LimitReader(r, length)
-		if name == "fmt " {
-			var format [12]byte
-			_, _ = io.ReadFull(content, format[:]) // if it is too short, there is no data either
-			h.bytesPerSecond = int64(binary.LittleEndian.Uint32(format[8:]))
-		}
-		_, _ = io.Copy(io.Discard, content)
-		h.dataAt += length
-	}
-}
-
-// seconds is the length of a recording of this size, rounded up: for a WAV file by its header, for any
-// other estimated (D13).
-func (h wavHeader) seconds(size int64) int {
-	data := min(h.dataLength, size-h.dataAt)
-	rate := h.bytesPerSecond
-	if h.dataLength == 0 || rate == 0 {
-		data = size
-		rate = bytesPerSecond
-	}
-	return int((data + rate - 1) / rate)
 }
