@@ -35,7 +35,7 @@ const (
 	version = "0.1.0" // of the scope; the same as that of package minutes
 )
 
-// Option changes a setting of [New].
+// Option changes a setting of [New] or [Watch].
 type Option struct{ apply func(*config) }
 
 type config struct {
@@ -53,16 +53,21 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 	return Option{func(c *config) { c.meters = cmp.Or(p, otel.GetMeterProvider()) }}
 }
 
-// New returns an option for [minutes.New] that makes spans and metrics of each attempt at a request. It
-// uses the global providers unless opts name others. The requests that waits share make no spans, because
-// they belong to no call, but the metrics count them.
-func New(opts ...Option) minutes.Option {
+func configOf(opts []Option) config {
 	c := config{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
 	for _, opt := range opts {
 		if opt.apply != nil { // the zero Option changes nothing
 			opt.apply(&c)
 		}
 	}
+	return c
+}
+
+// New returns an option for [minutes.New] that makes spans and metrics of each attempt at a request. It
+// uses the global providers unless opts name others. The requests that waits share make no spans, because
+// they belong to no call, but the metrics count them.
+func New(opts ...Option) minutes.Option {
+	c := configOf(opts)
 	tracer := c.tracers.Tracer(scope,
 		trace.WithInstrumentationVersion(version), trace.WithSchemaURL(semconv.SchemaURL))
 	metrics := newMetrics(c.meters.Meter(scope,

@@ -481,3 +481,42 @@ func TestNew_UsesGlobalProviders(t *testing.T) { // not parallel: it sets them
 	require.Len(t, e.spans.GetSpans(), 2)
 	require.Contains(t, e.metrics(t), "http.client.request.duration")
 }
+
+// Watch shows what the Client is doing when somebody reads the gauges, until it is stopped.
+func TestWatch_ObservesStats(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		exported := newTelemetry()
+		client := srv.Client()
+		stop := otelminutes.Watch(client, otelminutes.WithMeterProvider(exported.meters))
+		value := func(name string) any {
+			switch data := exported.metrics(t)[name].Data.(type) {
+			case metricdata.Gauge[int64]:
+				return data.DataPoints[0].Value
+			case metricdata.Gauge[float64]:
+				return data.DataPoints[0].Value
+			}
+			return nil
+		}
+		assert.EqualValues(t, 0, value("meetings.client.waiting"))
+		assert.Nil(t, value("meetings.client.waiting.age"))
+		assert.Nil(t, value("meetings.client.poll.age"))
+
+		params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"}
+		m, _, err := client.Meetings.Create(t.Context(), params)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var waits sync.WaitGroup
+		waits.Go(func() { _, _ = client.Meetings.Wait(ctx, m.ID, nil) })
+		time.Sleep(time.Hour + 10*time.Second)
+		assert.EqualValues(t, 1, value("meetings.client.waiting"))
+		assert.EqualValues(t, 0, value("meetings.client.uploading"))
+		assert.InDelta(t, 3610, value("meetings.client.waiting.age"), 1)
+		assert.Less(t, value("meetings.client.poll.age"), 40.0)
+		cancel()
+		waits.Wait()
+		stop()
+		assert.Nil(t, value("meetings.client.waiting"))
+	})
+}
