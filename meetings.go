@@ -354,7 +354,7 @@ func (c *core) createMeeting(
 	if err != nil {
 		return nil, resp, err
 	}
-	if params.ExternalID != "" && m.ExternalID != "" && m.ExternalID != params.ExternalID {
+	if m.ExternalID != "" && m.ExternalID != params.ExternalID {
 		return nil, resp, c.requestError(resp, "the response is about a meeting with another external_id")
 	}
 	return m, resp, nil

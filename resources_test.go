@@ -26,12 +26,12 @@ func TestResources_OmitEmptyParameters(t *testing.T) {
 		query, body string
 		call        func(*minutes.Client) error
 	}{
-		"meeting with required fields only": {"meeting", "", standUp, func(c *minutes.Client) error {
+		"meeting with required fields only": {"meeting_absent", "", standUp, func(c *minutes.Client) error {
 			params := &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"}
 			_, _, err := c.Meetings.Create(t.Context(), params)
 			return err
 		}},
-		"meeting with empty lists": {"meeting", "", standUp, func(c *minutes.Client) error {
+		"meeting with empty lists": {"meeting_absent", "", standUp, func(c *minutes.Client) error {
 			_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{
 				Title: "Stand-up", Date: "2026-03-10", ParticipantIDs: []string{}, SharedWith: []string{},
 			})
