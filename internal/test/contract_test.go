@@ -1,8 +1,12 @@
 package test
 
 import (
+	"fmt"
 	"net/http"
+	"os"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -127,4 +131,68 @@ func FuzzResponse(f *testing.F) {
 		}
 		require.Equal(t, http.StatusOK/100, status/100)
 	})
+}
+
+// The fixtures show every field of every type of response, and both documents name each field.
+func TestEveryField_IsShownAndDocumented(t *testing.T) {
+	t.Parallel()
+	shown := map[string]bool{} // whether any fixture sets a field, by its type and its name
+	for _, op := range testkit.Operations() {
+		noteFields(reflect.ValueOf(op.Want), shown)
+	}
+	reference, err := os.ReadFile("../../docs/api.md")
+	require.NoError(t, err)
+	document, err := os.ReadFile("../../docs/openapi.yaml")
+	require.NoError(t, err)
+	for field, isSet := range shown {
+		_, name, _ := strings.Cut(field, " ")
+		assert.True(t, isSet, "no fixture in internal/test/testkit sets %s", field)
+		assert.Contains(t, string(reference), "`"+name+"`", "docs/api.md")
+		assert.Regexp(t, "[ {]"+name+":", string(document), "docs/openapi.yaml")
+	}
+	assert.Greater(t, len(shown), 30)
+}
+
+// noteFields notes for each field of JSON of v, and of what v holds, whether it is set.
+func noteFields(v reflect.Value, set map[string]bool) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			noteFields(v.Elem(), set)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			noteFields(v.Index(i), set)
+		}
+	case reflect.Struct:
+		for field, value := range v.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if name != "" {
+				key := v.Type().Name() + " " + name
+				set[key] = set[key] || !value.IsZero()
+			}
+			noteFields(value, set)
+		}
+	}
+}
+
+// The texts about operations have each of them.
+func TestEveryOperation_IsDocumented(t *testing.T) {
+	t.Parallel()
+	text := func(path string) string {
+		content, err := os.ReadFile("../../" + path)
+		require.NoError(t, err)
+		return string(content)
+	}
+	reference := text("docs/api.md")
+	document := text("docs/openapi.yaml")
+	control := text("cmd/minutes-fake/openapi.json")
+	for _, row := range route.Table {
+		line := fmt.Sprintf(" | `%s` | %s %s | ", row.Operation, row.Method, row.Path)
+		assert.Contains(t, reference, line, "docs/api.md")
+		_, ofPath, _ := strings.Cut(document, "\n  "+row.Path+":\n")
+		ofPath, _, _ = strings.Cut(ofPath, "\n  /")
+		assert.Contains(t, "\n"+ofPath, "\n    "+strings.ToLower(row.Method)+":\n", "docs/openapi.yaml: %s", row.Path)
+		assert.Contains(t, control, `"`+row.Operation+`",`, "the operations in cmd/minutes-fake/openapi.json")
+	}
 }
