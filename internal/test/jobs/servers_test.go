@@ -29,9 +29,7 @@ func startRedis(t *testing.T) string {
 func startPostgres(t *testing.T) (address string) {
 	t.Helper()
 	var as *syscall.Credential
-	dir, err := os.MkdirTemp("", "jobs")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := t.TempDir()
 	if os.Geteuid() == 0 {
 		account, err := user.Lookup("postgres")
 		if err != nil {
@@ -43,6 +41,7 @@ func startPostgres(t *testing.T) (address string) {
 		require.NoError(t, err)
 		as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 		require.NoError(t, os.Chown(dir, uid, gid))
+		require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755)) // so that it gets there
 	}
 	data := filepath.Join(dir, "data")
 	initdb := exec.Command(program(t, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "--no-sync")
@@ -53,7 +52,7 @@ func startPostgres(t *testing.T) (address string) {
 	addr := freeAddr(t)
 	_, port, err := net.SplitHostPort(addr)
 	require.NoError(t, err)
-	startServer(t, addr, dir, as, "postgres", "-D", data, "-p", port, "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off")
+	startServer(t, addr, dir, as, "postgres", "-D", data, "-p", port, "-h", "127.0.0.1", "-k", "", "-c", "fsync=off")
 	return "postgres://postgres@" + addr + "/postgres?sslmode=disable"
 }
 

@@ -43,7 +43,7 @@ func TestGateways_ReportFailedBackend(t *testing.T) {
 			b.close()
 			refused := call(t, addr)
 			for _, err := range []error{refused, lost, slow} {
-				assert.True(t, minutes.Retryable(err), err)
+				assert.True(t, minutes.Retryable(err), "%v", err)
 			}
 			testkit.RequireRow(t, gatewaysPage, g.name, server(lost), answer(refused), answer(lost), answer(slow))
 		})
