@@ -175,6 +175,7 @@ type core struct {
 	uploadSlots     chan struct{}             // holds a token for each upload under way
 	fetchSlots      chan struct{}             // holds a token for each request for minutes or a transcript under way
 	unknownStatuses sync.Map                  // each Status that the log has warned of
+	unfitElements   sync.Map                  // each unfitElement that the log has warned of
 	warnOfAudio     sync.Once                 // of audio that a call found instead of uploading its own
 }
 
@@ -209,14 +210,15 @@ func newCore(set settings, base *url.URL, mask *rest.Mask) *core {
 }
 
 // call makes the request of one operation, and returns what the response says. The Response is nil
-// only with a *ParamError; its Status is 0 if the service sent none that counts.
+// only with a *ParamError; its Status is 0 if the service sent none that counts. If isPartial(err),
+// the first result holds the rest of the list.
 func call[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*T, *rest.Response, error) {
 	out := new(T)
 	resp, err := c.callInto(ctx, op, in, out)
-	if err != nil {
+	if err != nil && !isPartial(err) {
 		return nil, resp, err
 	}
-	return out, resp, nil
+	return out, resp, err
 }
 
 // callInto makes the request, and decodes the response into out unless out is nil. The route is

@@ -37,19 +37,42 @@ func (c *core) decode(resp *rest.Response, out any) error {
 	if wantsNothing && (isDo || !isPage(resp)) {
 		return nil
 	}
-	if err := json.Unmarshal(resp.Body, out); err != nil {
-		e := c.requestError(resp, "the response does not match the API reference: "+c.describeBody(resp, err, out))
-		if isPage(resp) {
-			e.unusable = failure.ForeignPage
-		}
-		return e
+	err := unmarshal(resp.Body, out, isDo)
+	missing := ""
+	if v, ok := out.(required); ok && !isDo && err == nil {
+		missing = v.missing(received{resp.Body, c.mask})
 	}
-	if v, ok := out.(required); ok && !isDo {
-		if field := v.missing(received{resp.Body, c.mask}); field != "" {
-			return c.requestError(resp, "the response lacks "+field)
+	if err == nil && missing == "" {
+		return nil
+	}
+	if !isDo {
+		partial := c.salvage(resp, out, received{withWholeNumbers(resp.Body), c.mask})
+		if partial != nil {
+			return partial
 		}
 	}
-	return nil
+	if missing != "" {
+		return c.requestError(resp, "the response lacks "+missing)
+	}
+	e := c.requestError(resp, "the response does not match the API reference: "+c.describeBody(resp, err, out))
+	if isPage(resp) {
+		e.unusable = failure.ForeignPage
+	}
+	return e
+}
+
+// unmarshal is json.Unmarshal, but a whole number fits an integer even if it is written like 61.0. If
+// keep is set, out keeps what it held.
+func unmarshal(body []byte, out any, keep bool) error {
+	err := json.Unmarshal(body, out)
+	_, unfit := errors.AsType[*json.UnmarshalTypeError](err)
+	if !unfit {
+		return err
+	}
+	if !keep {
+		reflect.ValueOf(out).Elem().SetZero()
+	}
+	return json.Unmarshal(withWholeNumbers(body), out)
 }
 
 // required is a type of response with required fields. missing returns the path of the first one
@@ -98,8 +121,7 @@ func (c *core) describeBody(resp *rest.Response, err error, out any) string {
 		return c.mask.Page(c.base.Host, resp.Header, resp.Body)
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		kind, _, _ := strings.Cut(wrong.Value, " ") // a number follows its kind
-		return "a JSON " + kind + " does not fit " + cmp.Or(declaredPath(wrong.Field, out), "the response")
+		return describeUnfit(wrong, out, "the response")
 	}
 	return fmt.Sprintf("invalid JSON (%d bytes)", len(resp.Body))
 }

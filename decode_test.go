@@ -40,10 +40,10 @@ func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 			nil, "",
 		},
 		"not whole": {
-			`{"id":"a","status":"b","created_at":1.5,"members":[{"id":1.5}],` +
-				`"meetings":[{"id":"a","status":"b","duration_seconds":1.5}],"projects":1.5,` +
-				`"templates":[{"id":"t","version":1.5}],"format":1.5,"transcript":1.5,"upload_url":"u",` +
-				`"expires_in":1.5,"credits_remaining":1.5,"terms":[1.5]}`,
+			`{"id":"a","status":"b","created_at":1.5,"members":1.5,` +
+				`"meetings":1.5,"projects":1.5,` +
+				`"templates":1.5,"format":1.5,"transcript":1.5,"upload_url":"u",` +
+				`"expires_in":1.5,"credits_remaining":1.5,"terms":1.5}`,
 			nil, "",
 		},
 	} {
@@ -167,27 +167,18 @@ func TestDecode_RejectsMissingFields(t *testing.T) {
 		{"meetings.get", `{"id":"mtg_1"}`, "status"},
 		{"meetings.create", `{"title":"T"}`, "id"},
 		{"meetings.list", `{"next_cursor":"c"}`, "meetings"},
-		{"meetings.list", `{"meetings":[{"id":"mtg_1","status":"created"},null]}`, "meetings[1].id"},
-		{"meetings.list", `{"meetings":[{"id":"mtg_1","status":"created"},{"id":"mtg_2"}]}`, "meetings[1].status"},
 		{"meetings.minutes", `{"content":"x","template_id":"t"}`, "format"},
 		{"meetings.minutes", `{"format":"html","template_id":"t"}`, "content"},
 		{"meetings.minutes", `{"format":"html","content":null}`, "content"},
 		{"meetings.transcript", `{"text":"x"}`, "transcript"},
 		{"meetings.transcript", `{"transcript":null}`, "transcript"},
 		{"meetings.upload_url", `{"expires_in":900,"method":"PUT"}`, "upload_url"},
-		{"members.list", `{"members":[{"id":"emp_1"},{"name":"x"}]}`, "members[1].id"},
 		{"members.create", `{"name":"x"}`, "id"},
-		{"projects.list", `{"projects":[{"name":"x"}]}`, "projects[0].id"},
 		{"projects.create", `{"name":"x"}`, "id"},
-		{"templates.list", `{"templates":[{"name":"x"}]}`, "templates[0].id"},
 		{"usage.get", `{"transcribe_seconds_remaining":0}`, "credits_remaining"},
 		{"usage.get", `{"credits_remaining":0,"transcribe_seconds_remaining":null}`, "transcribe_seconds_remaining"},
-		{"members.list", `{"members":[null]}`, "members[0].id"},
-		{"projects.list", `{"projects":[null]}`, "projects[0].id"},
-		{"templates.list", `{"templates":[null]}`, "templates[0].id"},
 		{"vocabulary.get", `{"entries":[],"max_terms":1}`, "terms"},
 		{"vocabulary.get", `{"terms":[],"max_terms":1}`, "entries"},
-		{"vocabulary.get", `{"terms":["a"],"entries":[{"term":"a"},{"variants":[]}],"max_terms":1}`, "entries[1].term"},
 	} {
 		op := testkit.OperationNamed(t, test.op)
 		client, _ := testkit.Responding(t, testkit.Canned(op.Status, test.body))

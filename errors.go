@@ -133,7 +133,8 @@ type Error struct {
 	// or context error, or that of WithAPIKeyFunc. It is nil if the last response ended the call.
 	Err error
 
-	unusable failure.Kind // why a 2xx cannot be used; otherwise failure.None
+	unusable failure.Kind   // why a 2xx cannot be used; otherwise failure.None
+	unfit    []unfitElement // the elements of a list that do not match the API reference; the others do
 }
 
 // Error returns one line for logs: all fields except Operation and Details. It contains no secret.

@@ -388,7 +388,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	sent := c.poller.Sending()
 	in := rest.Request{Query: &MeetingListParams{ExternalID: externalID}}
 	page, resp, err := call[MeetingPage](ctx, c, OpMeetingsList, in)
-	if err != nil {
+	if err != nil && !isPartial(err) {
 		return nil, err
 	}
 	for _, m := range page.Meetings {
@@ -396,6 +396,9 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 			c.record(m, sent)
 			return m, nil
 		}
+	}
+	if err != nil { // the meeting may be the one that does not fit
+		return nil, err
 	}
 	miss := c.requestError(resp, "no visible meeting has this external id")
 	miss.StatusCode = 0

@@ -60,7 +60,9 @@ const largestPage = 50
 // starts there.
 //
 // Errors: those of [MeetingsService.List], and an *[Error] if the service repeats a cursor, since
-// the loop would never end. An error comes with a nil meeting, and ends the loop.
+// the loop would never end. An error comes with a nil meeting, and ends the loop. If meetings do not
+// match the API reference, All yields all others first, and then an *[Error] that names the first of
+// them. The log names all.
 func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) iter.Seq2[*Meeting, error] {
 	first := *cmp.Or(params, new(MeetingListParams))
 	if first.Limit == 0 && first.ExternalID == "" { // ExternalID excludes the other filters
@@ -75,12 +77,22 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 		next := first // a caller may range over the sequence again
 		seen := map[string]bool{next.Cursor: true}
 		var body bytes.Buffer // of one page after the other, because a body takes as much memory as its meetings
-		for {
-			page, resp, err := call[MeetingPage](ctx, s.core, OpMeetingsList, rest.Request{Query: &next, Buffer: &body})
+		var unfit []unfitElement
+		end := func(resp *rest.Response, err error) {
+			if len(unfit) > 0 {
+				err = rest.Join(err, s.core.unfitError(resp, unfit))
+			}
 			if err != nil {
 				yield(nil, err)
+			}
+		}
+		for {
+			page, resp, err := call[MeetingPage](ctx, s.core, OpMeetingsList, rest.Request{Query: &next, Buffer: &body})
+			if err != nil && !isPartial(err) {
+				end(resp, err)
 				return
 			}
+			unfit = append(unfit, unfitIn(err)...)
 			for _, m := range page.Meetings {
 				if !yield(m, nil) {
 					return
@@ -88,10 +100,11 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 			}
 			// A page before the last one may be short or empty, so only the cursor counts.
 			if page.NextCursor == "" {
+				end(resp, nil)
 				return
 			}
 			if seen[page.NextCursor] {
-				yield(nil, s.core.requestError(resp, "the service repeated a cursor"))
+				end(resp, s.core.requestError(resp, "the service repeated a cursor"))
 				return
 			}
 			seen[page.NextCursor] = true

@@ -31,7 +31,7 @@ func (p polled) Page(ctx context.Context, cursor string, send func() bool) (poll
 	query := &MeetingListParams{Limit: largestPage, Cursor: cursor}
 	in := rest.Request{Query: query, Background: true, Once: true, Send: send}
 	list, resp, err := call[MeetingPage](ctx, p.core, OpMeetingsList, in)
-	if err != nil {
+	if err != nil && !isPartial(err) { // the log has warned of elements that do not fit
 		return poll.Page[*Meeting]{}, failureOf(err)
 	}
 	page := poll.Page[*Meeting]{Shown: make([]poll.Snapshot[*Meeting], len(list.Meetings)), Next: list.NextCursor}

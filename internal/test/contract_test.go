@@ -125,7 +125,9 @@ func FuzzResponse(f *testing.F) {
 		client, _ := testkit.Responding(t, testkit.Canned(status, body, "Content-Type", contentType))
 		got, err := op.Call(t.Context(), client)
 		if err != nil {
-			testkit.RequireNothing(t, got)
+			if !strings.Contains(err.Error(), "in some elements") { // then got has the others
+				testkit.RequireNothing(t, got)
+			}
 			require.Equal(t, status, testkit.RequireError(t, err, op).StatusCode)
 			return
 		}
