@@ -40,6 +40,7 @@ func main() {
 	server.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.RateLimit("1"))
 	server.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
 	client := server.Client(otelminutes.New()) // yours is minutes.New(baseURL, apiKey, otelminutes.New())
+	otelminutes.Watch(client)
 	ctx, span := otel.Tracer("example").Start(context.Background(), "weekly")
 	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"}
 	recording := minutes.FromReader(strings.NewReader("Good morning."), "audio/mpeg")

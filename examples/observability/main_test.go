@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,8 +36,16 @@ func TestMetrics_PassPromlint(t *testing.T) {
 		server.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(time.Hour))
 		params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"}
 		recording := minutes.FromReader(strings.NewReader("Good morning."), "audio/mpeg")
-		_, err = server.Client(otelminutes.New(provider)).Meetings.Process(t.Context(), params, recording, nil)
+		caller := server.Client(otelminutes.New(provider))
+		defer otelminutes.Watch(caller, provider)()
+		_, err = caller.Meetings.Process(t.Context(), params, recording, nil)
 		require.NoError(t, err)
+		waiting, _, err := caller.Meetings.Create(t.Context(), params)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wait sync.WaitGroup
+		wait.Go(func() { _, _ = caller.Meetings.Wait(ctx, waiting.ID, nil) })
+		time.Sleep(time.Minute)
 
 		scrape := httptest.NewRecorder()
 		request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
@@ -49,9 +59,15 @@ func TestMetrics_PassPromlint(t *testing.T) {
 			`meetings_client_retries_total{`,
 			`meetings_client_upload_stalls_total{`,
 			`meetings_client_pause_duration_seconds_sum{`,
+			`meetings_client_waiting{`,
+			`meetings_client_waiting_age_seconds{`,
+			`meetings_client_poll_age_seconds{`,
+			`meetings_client_uploading{`,
 		} {
 			require.Contains(t, text, "\n"+sample)
 		}
+		cancel()
+		wait.Wait()
 		problems, err := promlint.New(strings.NewReader(text)).Lint()
 		require.NoError(t, err)
 		require.Empty(t, problems)
