@@ -108,7 +108,8 @@ func (o *FollowOptions) checkOnce() error {
 // and then after ever longer times, up to a day, until Handled returns true.
 //
 // Follow says nothing about a meeting after that: a later rename, move or deletion yields nothing.
-// To notice deletions, compare [MeetingsService.All] with your table once a day.
+// To notice deletions, compare [MeetingsService.All] with your table once a day. In the body,
+// time.Since(result.Meeting.UpdatedAt.Time()) is how long ago the minutes became ready.
 //
 // An error as the second value comes with a nil Result and ends Follow. It is a *[WaitError] if ctx
 // is done or the service rejected the key or the request for the list, and a *[ParamError] if ctx is

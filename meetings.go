@@ -154,7 +154,7 @@ type Minutes struct {
 	Format     Format `json:"format"`      // format of Content
 	TemplateID string `json:"template_id"` // the template that shaped the minutes
 	// Content is the text. HTML may contain titles and what people said, so sanitise it before you
-	// embed it.
+	// embed it, for example with github.com/microcosm-cc/bluemonday and its UGCPolicy.
 	Content string `json:"content"`
 }
 

@@ -187,8 +187,9 @@ func WithUserAgent(product string) Option {
 		func(s *settings) { s.userAgent = product + " minutes-go/" + version })
 }
 
-// WithMaxRetries limits the retries of a request to n, after its first attempt. The default is 6,
-// and 0 switches retries off. Before each retry, the Client waits (exponential backoff with
+// WithMaxRetries limits the retries of a request to n, after its first attempt, but it does not bound
+// an upload, whose retries last at least a minute unless n is 0. The default is 6, and 0 switches
+// retries off. Before each retry, the Client waits (exponential backoff with
 // jitter): for a quarter to half a second before the first one, and twice as long before each
 // further one, up to 30 seconds. So, by default, a call outlasts an outage of 15 seconds. In
 // Process, Resume and Upload, the requests before the upload are retried for at least a minute,

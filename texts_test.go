@@ -35,7 +35,7 @@ const prelude = `package snippets
 
 import (
 	"context"; "crypto/tls"; "crypto/x509"; "errors"; "fmt"; "log"; "log/slog"; "net/http"; "net/http/httputil"
-	"os"; "slices"; "strings"; "sync/atomic"
+	"os"; "slices"; "strings"; "sync"; "sync/atomic"
 	"testing"; "testing/synctest"; "time"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -159,6 +159,7 @@ func TestREADME_ProgramRuns(t *testing.T) {
 const snippetsTest = `
 var ( // the imports that README.md does not need
 	_ atomic.Int64
+	_ sync.Mutex
 	_ http.Client
 	_ tls.Config
 	_ = httputil.DumpRequest

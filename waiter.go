@@ -49,7 +49,8 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 //
 // Wait has no overall timeout, because a recording may take hours, so set a deadline on ctx. Wait
 // goes on through a 429, a 5xx (even from a proxy) and a lost connection, however long they last. It
-// also goes on if this package does not know the status, and logs a warning.
+// also goes on if this package does not know the status, and logs a warning: to end it there, cancel
+// ctx in OnStatus.
 //
 // All waits of a Client share one poller. It polls a meeting at most once in thirty seconds
 // ([section 6]), or less often if the service asks for that with Cache-Control. If a response has
