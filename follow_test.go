@@ -387,8 +387,8 @@ func TestFollow_UnmarkedMeetingCostsLittle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				days := testbase.Many(7, 1)
-				most := testbase.Many(14, 8)
+				kept := time.Duration(testbase.Many(7*24, 6)) * time.Hour
+				most := testbase.Many(14, 6)
 				srv := minutestest.NewServer(t)
 				srv.Script(minutestest.Script{Title: "unmarked", Outcome: test.outcome})
 				unmarked := testkit.Uploaded(t, direct(srv), "unmarked")
@@ -402,10 +402,10 @@ func TestFollow_UnmarkedMeetingCostsLittle(t *testing.T) {
 						costs.Add(1)
 					}
 				})
-				time.AfterFunc(time.Duration(days)*24*time.Hour, func() {
+				time.AfterFunc(kept, func() {
 					assert.NoError(t, direct(srv).Meetings.Delete(t.Context(), unmarked.ID))
 				})
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(days+2)*24*time.Hour)
+				ctx, cancel := context.WithTimeout(t.Context(), kept*9/7)
 				defer cancel()
 				yields := 0
 				opts := &minutes.FollowOptions{
