@@ -230,11 +230,14 @@ func (c *core) callInto(ctx context.Context, op Operation, in rest.Request, out 
 	}
 	in.Operation = string(op)
 	if row := c.routes.Of(in.Operation); row != nil {
-		before, after, hasID := strings.Cut(row.Path, route.Param)
-		if hasID {
+		before, param, after := route.Split(row.Path)
+		if param != "" {
 			if err := c.checkID("id", in.ID); err != nil {
 				return nil, err
 			}
+		}
+		if param == route.Meeting {
+			in.MeetingID = in.ID
 		}
 		in.Method = row.Method
 		in.Path = before + url.PathEscape(in.ID) + after

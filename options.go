@@ -265,14 +265,19 @@ func WithRoute(op Operation, method, path string) Option {
 		if row == nil || !row.Assumed {
 			return &ParamError{Param: "WithRoute", Reason: "op: is not an operation whose route is assumed"}
 		}
-		asMany := strings.Count(path, route.Param) == strings.Count(row.Path, route.Param)
-		problem := pathProblem(strings.ReplaceAll(path, route.Param, "x"))
+		_, param, _ := route.Split(row.Path)
+		asMany := strings.Count(path, "{") == strings.Count(row.Path, "{") && strings.Contains(path, param)
+		example := path
+		if param != "" {
+			example = strings.Replace(path, param, "x", 1)
+		}
+		problem := pathProblem(example)
 		row.Method = method
 		row.Path = path
 		return cmp.Or(
 			checkThat("WithRoute", slices.Contains(methods, method), "method: "+methodReason),
 			checkThat("WithRoute", asMany,
-				"path: must contain "+route.Param+" once for OpMeetingsTranscript, and not for other operations"),
+				"path: must contain "+route.Meeting+" once for OpMeetingsTranscript, and not for other operations"),
 			checkThat("WithRoute", path == "/" || problem == "", "path: "+problem),
 		)
 	}}

@@ -241,7 +241,7 @@ func (u *upload) send(ctx context.Context) storage.Decision {
 	c := u.core
 	number := u.state.Attempts + 1
 	sentAt := time.Now()
-	request := &rest.Request{Operation: string(OpUpload), ID: u.id}
+	request := &rest.Request{Operation: string(OpUpload), MeetingID: u.id}
 	o := u.put.Send(rest.WithAttempt(ctx, &rest.Attempt{Request: request, Number: number}))
 	wait := rest.Delay(u.state.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
 	if o.Busy() {

@@ -84,7 +84,8 @@ func New(cfg Config) *Client {
 // Request is one request. It travels in the context of its attempts.
 type Request struct {
 	Operation  string // for observers and transports
-	ID         string // the meeting's id, for observers and transports; "" if the path has none
+	ID         string // that stands in the path; "" if there is none
+	MeetingID  string // for observers and transports; "" if the path has no meeting
 	Method     string
 	Path       string        // escaped; begins with a slash
 	Query      any           // a struct for go-querystring, url.Values or nil

@@ -287,7 +287,7 @@ func TestRetry_ReportsAttempts(t *testing.T) {
 		})
 		_, err := c.Call(
 			context.WithValue(t.Context(), key{}, 7),
-			Request{Operation: "op", ID: "mtg_1", Path: "/", Repeatable: true},
+			Request{Operation: "op", MeetingID: "mtg_1", Path: "/", Repeatable: true},
 		)
 		require.NoError(t, err)
 		require.Len(t, got, 5)
@@ -312,7 +312,7 @@ func TestRetry_ReportsAttempts(t *testing.T) {
 		for i, req := range s.reqs {
 			a := AttemptOf(req.Context())
 			require.Equal(t, i+1, a.Number)
-			require.Equal(t, "op mtg_1", a.Request.Operation+" "+a.Request.ID)
+			require.Equal(t, "op mtg_1", a.Request.Operation+" "+a.Request.MeetingID)
 		}
 	})
 	require.Nil(t, AttemptOf(t.Context()))

@@ -2,14 +2,28 @@
 // it, and the in-memory fake its routing. So the two agree about paths, scopes and statuses.
 package route
 
-// Param is the only path parameter.
-const Param = "{meeting_id}"
+import "strings"
+
+// Meeting is the parameter in the path of an operation about one meeting. Observers, faults and the
+// audit of the in-memory fake then know the meeting.
+const Meeting = "{meeting_id}"
+
+// Split returns the parameter of a path, such as {meeting_id}, and what stands around it. Without a
+// parameter, before is the whole path, and param is "".
+func Split(path string) (before, param, after string) {
+	begin := strings.IndexByte(path, '{')
+	end := strings.IndexByte(path, '}') + 1
+	if begin < 0 || end < begin {
+		return path, "", ""
+	}
+	return path[:begin], path[begin:end], path[end:]
+}
 
 // Route is one row of the table.
 type Route struct {
 	Operation string // minutes.Operation
 	Method    string
-	Path      string // may hold Param once
+	Path      string // may hold one parameter, such as Meeting or {project_id}
 	Scope     string
 	Success   int // the usual status of a success
 	// Repeatable says that two attempts have the same effect as one, so the Client may retry one

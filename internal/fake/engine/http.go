@@ -55,6 +55,8 @@ type request struct {
 	key    *world.Key
 	member *world.Member
 
+	// id stands in the path; "" if there is none.
+	id string
 	// form is the body, if the operation has one.
 	form *form
 
@@ -96,16 +98,18 @@ func (r *request) send(contentType string, body []byte) {
 // result checks in the order of D6, D18 and D25: the key first, then the path, then everything that
 // the operation checks itself.
 func (r *request) result() (any, *apiError) {
-	found, id, allow := lookUp(r.http)
-	r.MeetingID = id
+	to := lookUp(r.http)
+	found := to.route
+	r.id = to.id
+	r.MeetingID = to.meetingID
 	if err := r.authenticate(); err != nil {
 		return nil, err
 	}
 	switch {
-	case found == nil && allow == nil:
+	case found == nil && to.allow == nil:
 		return nil, errNoRoute
 	case found == nil:
-		r.Header.Set("Allow", strings.Join(allow, ", "))
+		r.Header.Set("Allow", strings.Join(to.allow, ", "))
 		return nil, errMethod
 	case r.key.Scopes != nil && !slices.Contains(r.key.Scopes, minutes.Scope(found.Scope)):
 		return nil, errScope
@@ -119,9 +123,16 @@ func (r *request) result() (any, *apiError) {
 	return handlers[minutes.Operation(found.Operation)](r)
 }
 
-// lookUp returns the route of a request, and the meeting in its path. If there is none, allow has
-// the methods of its path, if it exists.
-func lookUp(r *http.Request) (found *route.Route, meetingID string, allow []string) {
+// target is what a request is sent to.
+type target struct {
+	route     *route.Route // nil if there is none
+	id        string       // in the path, or ""
+	meetingID string       // the same if it is a meeting's
+	allow     []string     // without a route, the methods of the path
+}
+
+// lookUp returns what a request is sent to.
+func lookUp(r *http.Request) (to target) {
 	method := r.Method
 	path := r.URL.EscapedPath()
 	if method == http.MethodHead {
@@ -129,36 +140,41 @@ func lookUp(r *http.Request) (found *route.Route, meetingID string, allow []stri
 	}
 	for i := range route.Table {
 		row := &route.Table[i]
-		id, ok := match(row.Path, path)
+		id, param, ok := match(row.Path, path)
 		if !ok {
 			continue
 		}
-		meetingID = id
-		if row.Method == method {
-			return row, meetingID, nil
+		to.id = id
+		if param == route.Meeting {
+			to.meetingID = id
 		}
-		allow = append(allow, row.Method)
+		if row.Method == method {
+			to.route = row
+			to.allow = nil
+			return to
+		}
+		to.allow = append(to.allow, row.Method)
 		if row.Method == http.MethodGet {
-			allow = append(allow, http.MethodHead)
+			to.allow = append(to.allow, http.MethodHead)
 		}
 	}
-	return nil, meetingID, allow
+	return to
 }
 
-// match reports whether an escaped path is that of a route, and returns the meeting named in it. An
-// id may hold anything, an escaped slash included.
-func match(pattern, path string) (meetingID string, ok bool) {
-	before, after, hasID := strings.Cut(pattern, route.Param)
-	if !hasID {
-		return "", path == pattern
+// match reports whether an escaped path is that of a route, and returns the id in it, with the name
+// of the parameter. An id may hold anything, an escaped slash included.
+func match(pattern, path string) (id, param string, ok bool) {
+	before, param, after := route.Split(pattern)
+	if param == "" {
+		return "", "", path == pattern
 	}
 	escaped, ok := strings.CutPrefix(path, before)
 	if !ok || !strings.HasSuffix(escaped, after) {
-		return "", false
+		return "", "", false
 	}
 	escaped = strings.TrimSuffix(escaped, after)
 	id, err := url.PathUnescape(escaped)
-	return id, err == nil && id != "" && !strings.Contains(escaped, "/")
+	return id, param, err == nil && id != "" && !strings.Contains(escaped, "/")
 }
 
 // Identify returns the operation that r asks for and the meeting in its path, without doing
@@ -167,9 +183,9 @@ func Identify(r *http.Request) (op minutes.Operation, meetingID string) {
 	if isStorage(r.URL) {
 		return minutes.OpUpload, storedIn(r.URL)
 	}
-	found, meetingID, _ := lookUp(r)
-	if found == nil {
-		return "", meetingID
+	to := lookUp(r)
+	if to.route == nil {
+		return "", to.meetingID
 	}
-	return minutes.Operation(found.Operation), meetingID
+	return minutes.Operation(to.route.Operation), to.meetingID
 }

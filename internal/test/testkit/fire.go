@@ -85,15 +85,16 @@ func Identify(r *http.Request) (op minutes.Operation, meetingID string) {
 		if r.Method != row.Method {
 			continue
 		}
-		if before, after, has := strings.Cut(row.Path, route.Param); has {
-			rest, begins := strings.CutPrefix(r.URL.Path, before)
-			id, ends := strings.CutSuffix(rest, after)
-			if begins && ends && !strings.Contains(id, "/") {
-				return minutes.Operation(row.Operation), id
-			}
-		} else if r.URL.Path == row.Path {
-			return minutes.Operation(row.Operation), ""
+		before, param, after := route.Split(row.Path)
+		rest, begins := strings.CutPrefix(r.URL.Path, before)
+		id, ends := strings.CutSuffix(rest, after)
+		if !begins || !ends || strings.Contains(id, "/") || (param == "") != (id == "") {
+			continue
 		}
+		if param == route.Meeting {
+			meetingID = id
+		}
+		return minutes.Operation(row.Operation), meetingID
 	}
 	return "", ""
 }
