@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -581,4 +582,20 @@ func TestViolations_AreReportedBriefly(t *testing.T) {
 	require.Len(t, failures, 21)
 	assert.Contains(t, failures[0], "(3 times)")
 	assert.Equal(t, "minutestest: and 10 violations more", failures[20])
+}
+
+// For each operation that must not be repeated, somebody has decided what the audit does about it.
+func TestAudit_KnowsWhatMustNotBeRepeated(t *testing.T) {
+	t.Parallel()
+	decided := []minutes.Operation{
+		minutes.OpMeetingsCreate, minutes.OpMembersCreate, minutes.OpProjectsCreate, // the switch in audit.go
+		minutes.OpMeetingsUpdate, minutes.OpVocabularyAdd, // a second one changes nothing
+	}
+	var unsafe []minutes.Operation
+	for _, row := range route.Table {
+		if !row.Repeatable {
+			unsafe = append(unsafe, minutes.Operation(row.Operation))
+		}
+	}
+	require.ElementsMatch(t, unsafe, decided, "add the operation to the switch of watch, if need be, and to this list")
 }
