@@ -126,7 +126,7 @@ func startWith(t *testing.T, addr, name string, args ...string) {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // Squid leaves shared memory behind if it is killed
 		select {
 		case <-ended:
-		case <-time.After(2 * time.Second):
+		case <-time.After(10 * time.Second):
 		}
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		<-ended
