@@ -19,6 +19,7 @@ import (
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/fake/engine"
+	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
 )
 
 type faultKind string
@@ -47,6 +48,8 @@ const (
 // kind is everything that one kind of fault is and does. Server.apply says when its functions are
 // called; those that are nil do nothing.
 type kind struct {
+	// inGo is the function that makes it.
+	inGo string
 	// only is where it happens; "": anywhere.
 	only target
 	// effect says whether the request has taken effect when the fault takes place.
@@ -93,43 +96,43 @@ const (
 
 // kinds has every kind of fault.
 var kinds = map[faultKind]kind{
-	kindDelay: {check: checkDelay},
-	kindCall:  {check: checkCall, onlyInGo: true, act: callFunction},
+	kindDelay: {inGo: "Delay", check: checkDelay},
+	kindCall:  {inGo: "Call", check: checkCall, onlyInGo: true, act: callFunction},
 	kindSlowUpload: {
-		only: toStorage, effect: never, fields: []string{"bytes_per_second"},
+		inGo: "SlowUpload", only: toStorage, effect: never, fields: []string{"bytes_per_second"},
 		check: checkRate, act: slowDown,
 	},
 	kindShowStatus: {
-		effect: always, fields: []string{"meeting_status"},
+		inGo: "ShowStatus", effect: always, fields: []string{"meeting_status"},
 		check: checkShownStatus, change: showStatus,
 	},
-	kindStale:    {effect: never, among: reads, fields: []string{"lag"}, check: checkLag, act: lookBack},
-	kindTruncate: {effect: always, fields: []string{"bytes"}, check: checkBytes, change: truncate},
-	kindDrip:     {effect: always, fields: []string{"over"}, check: checkDrip, change: drip},
+	kindStale:    {inGo: "Stale", effect: never, among: reads, fields: []string{"lag"}, check: checkLag, act: lookBack},
+	kindTruncate: {inGo: "Truncate", effect: always, fields: []string{"bytes"}, check: checkBytes, change: truncate},
+	kindDrip:     {inGo: "Drip", effect: always, fields: []string{"over"}, check: checkDrip, change: drip},
 
-	kindReset: {replace: cut},
+	kindReset: {inGo: "Reset", replace: cut},
 	kindResetUpload: {
-		only: toStorage, fields: []string{"bytes"},
+		inGo: "ResetUpload", only: toStorage, fields: []string{"bytes"},
 		check: checkBytes, keep: keepPart, replace: cutUpload,
 	},
 
-	kindRateLimit: {responds: true, replace: rateLimit},
+	kindRateLimit: {inGo: "RateLimit", responds: true, replace: rateLimit},
 	kindRefuse: {
-		only: toAPI, responds: true, fields: []string{"code", "message"},
+		inGo: "Refuse", only: toAPI, responds: true, fields: []string{"code", "message"},
 		check: checkAPICode, replace: refuse,
 	},
 	kindRefuseUpload: {
-		only: toStorage, responds: true, fields: []string{"status", "code", "message"},
+		inGo: "RefuseUpload", only: toStorage, responds: true, fields: []string{"status", "code", "message"},
 		check: checkStorageError, replace: refuseUpload,
 	},
 	kindRespond: {
-		responds: true, fields: []string{"status", "content_type", "body"},
+		inGo: "Respond", responds: true, fields: []string{"status", "content_type", "body"},
 		check: checkStatus, replace: respond,
 	},
 
-	kindBadCertificate:    {effect: never, onlyInGo: true, dialError: badCertificate},
-	kindConnectionRefused: {effect: never, onlyInGo: true, dialError: connectionRefused},
-	kindNoSuchHost:        {effect: never, onlyInGo: true, dialError: noSuchHost},
+	kindBadCertificate:    {inGo: "BadCertificate", effect: never, onlyInGo: true, dialError: badCertificate},
+	kindConnectionRefused: {inGo: "ConnectionRefused", effect: never, onlyInGo: true, dialError: connectionRefused},
+	kindNoSuchHost:        {inGo: "NoSuchHost", effect: never, onlyInGo: true, dialError: noSuchHost},
 }
 
 func (f Fault) kind() kind { return kinds[f.form.Kind] }
@@ -143,10 +146,10 @@ func (f Fault) check() error {
 	form := f.form
 	kind, known := kinds[form.Kind]
 	if !known {
-		return fmt.Errorf("kind: there is no kind %q; there are %s", form.Kind, kindNames(""))
+		return mistake.Errorf("kind: there is no kind %q; there are %s", string(form.Kind), kindNames(""))
 	}
 	wrong := func(field, format string, args ...any) error {
-		return fmt.Errorf("%s: %s: %s", form.Kind, field, fmt.Sprintf(format, args...))
+		return mistake.Errorf("%s: %s: %s", form.Kind.name(), field, mistake.Errorf(format, args...))
 	}
 	switch {
 	case form.Header != nil && !kind.responds:
@@ -172,7 +175,7 @@ func (f Fault) check() error {
 		err = kind.check(f)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", form.Kind, err)
+		return mistake.Errorf("%s: %s", form.Kind.name(), err)
 	}
 	return nil
 }
@@ -213,16 +216,24 @@ func (form faultForm) given() (fields []string) {
 	return fields
 }
 
-// kindNames lists the kinds that JSON can express: all, or those with a field.
-func kindNames(field string) string {
-	var list []string
+// name is what JSON and Go call a kind.
+func (k faultKind) name() mistake.Name { return mistake.Name{JSON: string(k), Go: kinds[k].inGo} }
+
+// kindNames lists the kinds: all, or those with a field. JSON cannot express all of them.
+func kindNames(field string) mistake.Name {
+	var inJSON, inGo []string
 	for name, kind := range kinds {
-		if !kind.onlyInGo && (field == "" || slices.Contains(kind.fields, field)) {
-			list = append(list, string(name))
+		if field != "" && !slices.Contains(kind.fields, field) {
+			continue
+		}
+		inGo = append(inGo, kind.inGo)
+		if !kind.onlyInGo {
+			inJSON = append(inJSON, string(name))
 		}
 	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
+	slices.Sort(inJSON)
+	slices.Sort(inGo)
+	return mistake.Name{JSON: strings.Join(inJSON, ", "), Go: strings.Join(inGo, ", ")}
 }
 
 // isRetryAfter reports whether a client understands a Retry-After.
@@ -353,10 +364,12 @@ func rateLimit(x *exchange, f Fault) {
 func checkAPICode(f Fault) error {
 	switch code := minutes.ErrorCode(f.form.Code); {
 	case code == minutes.ErrRateLimited:
-		return fmt.Errorf("code: the API's 429 has no code, so there is no %q; use %s", string(code), kindRateLimit)
+		limit := mistake.Name{JSON: string(kindRateLimit), Go: "RateLimit"} // kinds refers to this function
+		return mistake.Errorf("code: the API's 429 has no code, so there is no %q; use %s", string(code), limit)
 	case engine.StatusOf(code) == 0:
-		return fmt.Errorf("code: the API has no code %q; there are %s; for any other response there is the kind %q",
-			string(code), engine.Codes(), kindRespond)
+		other := mistake.Name{JSON: string(kindRespond), Go: "Respond"}
+		return mistake.Errorf("code: the API has no code %q; there are %s; for any other response there is %s",
+			string(code), engine.Codes(), other)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
@@ -71,7 +72,7 @@ func (m Match) check(faults []Fault) error {
 				"so they do not go together with other kinds; inject them by themselves")
 		}
 		if err := m.suits(f); err != nil {
-			return fmt.Errorf("%s: %w", f.form.Kind, err)
+			return mistake.Errorf("%s: %s", f.form.Kind.name(), err)
 		}
 	}
 	return nil
@@ -120,7 +121,7 @@ func (m Match) suits(f Fault) error {
 	case kind.only == toStorage && !upload && (!anywhere || kind.responds):
 		return fmt.Errorf("it is a fault of storage; match %s", minutes.OpUpload)
 	case kind.only == toAPI && upload:
-		return fmt.Errorf("it is not an error of storage; use %s", kindRefuseUpload)
+		return mistake.Errorf("it is not an error of storage; use %s", kindRefuseUpload.name())
 	case kind.among != nil && !anywhere && !slices.Contains(kind.among, m.Operation):
 		return fmt.Errorf("it changes what a read of meetings shows; match one of %v", kind.among)
 	case f.form.Kind == kindShowStatus && !anywhere && !slices.Contains(showStatuses, m.Operation):

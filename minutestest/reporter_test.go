@@ -55,7 +55,9 @@ func TestMistakes_FailTheTest(t *testing.T) {
 			minutestest.Reset()), "Title: minutes.OpMeetingsList asks for no title"},
 		"no fault": {inject(everything), "Inject: no fault given"},
 		"zero fault": {inject(everything, minutestest.Fault{}),
-			`Inject: Kind: there is no kind ""; there are delay, drip, `},
+			`Inject: Kind: there is no kind ""; there are BadCertificate, Call, ConnectionRefused, Delay, Drip, ` +
+				`NoSuchHost, RateLimit, Refuse, RefuseUpload, Reset, ResetUpload, Respond, ShowStatus, SlowUpload, ` +
+				`Stale, Truncate`},
 		"unknown code": {inject(everything, minutestest.Refuse("NO_SUCH")),
 			`Inject: Refuse: Code: the API has no code "NO_SUCH"; there are API_ACCESS_DISABLED, `},
 		"code of a limit": {inject(everything, minutestest.Refuse(minutes.ErrRateLimited)),

@@ -4,7 +4,10 @@
 package mistake
 
 import (
+	"errors"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -18,7 +21,7 @@ type Mistake struct {
 }
 
 // Error returns the text for people who call the method, so with Go's names.
-func (m Mistake) Error() string { return "minutestest: " + m.Method + ": " + InGo(m.Err.Error()) }
+func (m Mistake) Error() string { return "minutestest: " + m.Method + ": " + InGo(textInGo(m.Err)) }
 
 // Unwrap returns the reason, with JSON's names.
 func (m Mistake) Unwrap() error { return m.Err }
@@ -38,19 +41,51 @@ func Catch(f func()) (err error) {
 	return nil
 }
 
+// Name is what JSON and Go call the same thing, such as a kind of fault.
+type Name struct{ JSON, Go string }
+
+// Errorf returns an error like fmt.Errorf's. It has JSON's form of each [Name], and a Mistake has Go's.
+// The same holds for errors of Errorf among args.
+func Errorf(format string, args ...any) error {
+	inGo := slices.Clone(args)
+	inJSON := slices.Clone(args)
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case Name:
+			inGo[i] = arg.Go
+			inJSON[i] = arg.JSON
+		case error:
+			inGo[i] = textInGo(arg)
+		}
+	}
+	return &inBoth{fmt.Sprintf(format, inJSON...), fmt.Sprintf(format, inGo...)}
+}
+
+// inBoth is an error whose text differs in JSON and in Go.
+type inBoth struct{ inJSON, inGo string }
+
+func (e *inBoth) Error() string { return e.inJSON }
+
+func textInGo(err error) string {
+	if both, ok := errors.AsType[*inBoth](err); ok && both.inJSON == err.Error() {
+		return both.inGo
+	}
+	return err.Error()
+}
+
 var (
 	quoted    = regexp.MustCompile(`"[^"]*"`)
-	path      = regexp.MustCompile(`^(([a-z_]+(\[\d+\])?\.)*[a-z_]+(\[\d+\])?: )+`)
-	word      = regexp.MustCompile(`[a-z]+`)
+	path      = regexp.MustCompile(`^([A-Z]\w*: )?(([a-z_]+(\[\d+\])?\.)*[a-z_]+(\[\d+\])?: )*`)
+	word      = regexp.MustCompile(`\b[a-z]+|_[a-z]+`)
 	operation = regexp.MustCompile(`\b(meetings|members|projects|templates|usage|vocabulary)\.[a-z_]+\b`)
-	// name is a field with an id, or a kind of fault.
-	name = regexp.MustCompile(`\b([a-z]+_ids?|(reset|slow|refuse)_upload|rate_limit|show_status|` +
-		`bad_certificate|connection_refused|no_such_host)\b`)
+	// field is one with an id.
+	field = regexp.MustCompile(`\b[a-z]+_ids?\b`)
 )
 
-// InGo replaces JSON's names for things by those of Go: the path that each line begins with,
-// operations such as meetings.get, fields such as member_id, and kinds of faults. It leaves values
-// alone, which are in quotes.
+// InGo replaces JSON's names of fields and operations by those of Go, which follow from them: the path
+// that each line begins with, operations such as meetings.get, and fields such as member_id. It leaves
+// values alone, which are in quotes. What has a name of its own in Go, such as a kind of fault, is a
+// [Name].
 func InGo(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -77,7 +112,7 @@ func namesInGo(text string) string {
 	text = operation.ReplaceAllStringFunc(text, func(name string) string {
 		return "minutes.Op" + camel(strings.ReplaceAll(name, ".", "_"))
 	})
-	return name.ReplaceAllStringFunc(text, camel)
+	return field.ReplaceAllStringFunc(text, camel)
 }
 
 // initialisms are the words of names that Go writes in capitals.
@@ -85,11 +120,11 @@ var initialisms = map[string]string{"id": "ID", "ids": "IDs", "ip": "IP", "api":
 
 // camel joins the words of names as Go does.
 func camel(text string) string {
-	text = word.ReplaceAllStringFunc(text, func(w string) string {
+	return word.ReplaceAllStringFunc(text, func(w string) string {
+		w = strings.TrimPrefix(w, "_")
 		if short, ok := initialisms[w]; ok {
 			return short
 		}
 		return strings.ToUpper(w[:1]) + w[1:]
 	})
-	return strings.ReplaceAll(text, "_", "")
 }
