@@ -81,7 +81,8 @@ func (o *FollowOptions) checkOnce() error {
 // key can see and that was created at or after Since, and yields each at least once, in no
 // particular order. It needs the scopes meetings:read and minutes:read. Follow runs until ctx is
 // done, you leave the loop, or the service rejects the key or the request for the list; with
-// FollowOptions.Once, it yields what is ready and ends. It assumes that the list is ordered by creation, because [section 4.2] only says "newest first".
+// FollowOptions.Once, it yields what is ready and ends. It assumes that the list is ordered by
+// creation, because [section 4.2] only says "newest first".
 //
 //   - Follow stores nothing, so the next run, and every other process that follows, yields the same
 //     meetings again. Store the ids of those that you have handled, and let Handled look them up.

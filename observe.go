@@ -60,7 +60,9 @@ func AttemptFromContext(ctx context.Context) (info AttemptInfo, ok bool) {
 
 func infoOf(a *rest.Attempt) AttemptInfo {
 	r := a.Request
-	return AttemptInfo{Operation: Operation(r.Operation), MeetingID: r.MeetingID, Number: a.Number, Shared: r.Background}
+	return AttemptInfo{
+		Operation: Operation(r.Operation), MeetingID: r.MeetingID, Number: a.Number, Shared: r.Background,
+	}
 }
 
 // observeRequest reports an attempt at an API call.

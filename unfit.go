@@ -120,7 +120,8 @@ func fitting[T required](s *salvaging, name string, elements []json.RawMessage) 
 			fit = append(fit, e)
 			continue
 		}
-		s.unfit = append(s.unfit, unfitElement{path: fmt.Sprintf("%s[%d]", name, i), id: idOf(element), problem: problem})
+		path := fmt.Sprintf("%s[%d]", name, i)
+		s.unfit = append(s.unfit, unfitElement{path: path, id: idOf(element), problem: problem})
 	}
 	return fit
 }

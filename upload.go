@@ -282,7 +282,8 @@ func (u *upload) failure(ctx context.Context, err error) error {
 		err = rest.Join(err, errMayBePart)
 	}
 	_, api := errors.AsType[*Error](err)
-	if api && u.state.Attempts == 0 || errors.Is(u.lastErr, storage.ErrUnreadable) || errors.Is(err, errPart) { // storage has not failed
+	storageFailed := !api || u.state.Attempts > 0
+	if !storageFailed || errors.Is(u.lastErr, storage.ErrUnreadable) || errors.Is(err, errPart) {
 		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(u.id), unprefixedError{err})
 	}
 	r := u.response

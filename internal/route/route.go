@@ -52,8 +52,10 @@ var Table = Routes{
 	{"meetings.get", "GET", "/v1/meetings/{meeting_id}", "meetings:read", 200, repeatable, documented},
 	{"meetings.update", "PATCH", "/v1/meetings/{meeting_id}", "meetings:write", 200, notRepeatable, documented},
 	{"meetings.delete", "DELETE", "/v1/meetings/{meeting_id}", "meetings:delete", 204, repeatable, documented},
-	{"meetings.set_participants", "PUT", "/v1/meetings/{meeting_id}/participants", "meetings:write", 200, repeatable, documented},
-	{"meetings.upload_url", "POST", "/v1/meetings/{meeting_id}/upload-url", "meetings:write", 200, repeatable, documented},
+	{"meetings.set_participants", "PUT", "/v1/meetings/{meeting_id}/participants", "meetings:write", 200, repeatable,
+		documented},
+	{"meetings.upload_url", "POST", "/v1/meetings/{meeting_id}/upload-url", "meetings:write", 200, repeatable,
+		documented},
 	{"meetings.minutes", "GET", "/v1/meetings/{meeting_id}/minutes", "minutes:read", 200, repeatable, documented},
 	{"meetings.transcript", "GET", "/v1/meetings/{meeting_id}/transcript", "minutes:read", 200, repeatable, assumed},
 
