@@ -231,7 +231,10 @@ func TestClient_RejectsIdentifiersThatAreNotUTF8(t *testing.T) {
 		return err
 	}
 	process := func(p minutes.MeetingCreateParams) error {
-		source := func(context.Context) (minutes.Recording, error) { panic("opened") }
+		source := func(context.Context) (minutes.Recording, error) {
+			t.Error("opened a recording")
+			return minutes.Recording{}, nil
+		}
 		for r, err := range c.Meetings.ProcessAll(ctx, slices.Values([]minutes.Job{{Params: &p, Source: source}}), nil) {
 			require.NoError(t, err)
 			require.IsType(t, new(minutes.ParamError), r.Err)

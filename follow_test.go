@@ -480,6 +480,7 @@ func TestFollow_OnceYieldsWhatIsReady(t *testing.T) {
 func TestFollow_OnceEndsWhateverHandledSays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		testbase.Timeout(t, 24*time.Hour)
 		srv := minutestest.NewServer(t)
 		testkit.Uploaded(t, direct(srv), "Weekly")
 		outage := minutestest.Match{Operation: minutes.OpMeetingsList, Times: 3}

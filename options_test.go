@@ -182,6 +182,7 @@ func TestWithAPIKeyFunc_EndsWaitsIfItGoesOnFailing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
+				testbase.Timeout(t, 24*time.Hour)
 				srv := minutestest.NewServer(t)
 				c := srv.ClientWithKey("", minutes.WithAPIKeyFunc(func(context.Context) (string, error) { return "", failure }))
 				check := func(err error) {
