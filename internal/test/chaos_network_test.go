@@ -317,7 +317,7 @@ func (c *chaos) draw(rnd *rand.Rand, op minutes.Operation, polled bool) trouble 
 		}
 	}
 	if rnd.Float64() >= c.rate {
-		return trouble{}
+		return c.replica.draw(rnd, op)
 	}
 	list := callTroubles(rnd)
 	switch {
@@ -331,6 +331,57 @@ func (c *chaos) draw(rnd *rand.Rand, op minutes.Operation, polled bool) trouble 
 		return faulty("lost response", minutestest.LoseResponse())
 	}
 	return what
+}
+
+// replica is a database that answers reads. The zero replica is never late.
+type replica struct {
+	// late is how late it is at most when it answers about one meeting: what was just created is not
+	// found, and what has just changed is as before.
+	late time.Duration
+	// listLate is how late the list is.
+	listLate time.Duration
+	// stillFrom is when the list stands still.
+	stillFrom time.Time
+	// stillTo is when it goes on.
+	stillTo time.Time
+}
+
+// drawReplica draws a replica for every third run. When it answers about one meeting, it is late by
+// less than the time between two polls, for which the Client remembers that a meeting exists.
+func drawReplica(rnd *rand.Rand) (r replica) {
+	if rnd.IntN(3) > 0 {
+		return r
+	}
+	r.late = testkit.UpTo(rnd, 20*time.Second)
+	switch rnd.IntN(3) {
+	case 0:
+		r.listLate = testkit.UpTo(rnd, 10*time.Minute)
+	case 1:
+		r.stillFrom = time.Now().Add(testkit.UpTo(rnd, 10*time.Minute))
+		r.stillTo = r.stillFrom.Add(testkit.UpTo(rnd, time.Hour))
+	}
+	return r
+}
+
+// draw decides whether a read shows the past.
+func (r replica) draw(rnd *rand.Rand, op minutes.Operation) trouble {
+	var late time.Duration
+	switch op {
+	case minutes.OpMeetingsList:
+		late = r.listLate
+		now := time.Now()
+		if now.After(r.stillFrom) && now.Before(r.stillTo) {
+			late = now.Sub(r.stillFrom)
+		}
+	case minutes.OpMeetingsGet:
+		if r.late > 0 && rnd.IntN(3) == 0 {
+			late = testkit.UpTo(rnd, r.late)
+		}
+	}
+	if late <= 0 {
+		return trouble{}
+	}
+	return faulty("stale read", minutestest.Stale(late))
 }
 
 // outage is a time in which every request gets the same trouble.

@@ -55,8 +55,9 @@ type chaos struct {
 
 	rate        float64 // of requests that get a fault
 	outages     []outage
-	lateEffects bool // requests may take effect late
-	rivals      bool // several callers may work on one meeting
+	replica     replica // answers reads
+	lateEffects bool    // requests may take effect late
+	rivals      bool    // several callers may work on one meeting
 
 	calm         atomic.Bool  // no more faults
 	sent         atomic.Int64 // requests
@@ -101,6 +102,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 		c.clients[i] = c.srv.ClientWithKey(chaosKeys[i], logger,
 			minutes.WithUploadConcurrency(1+rnd.IntN(4)), minutes.WithHTTPClient(&http.Client{Transport: network}))
 	}
+	c.replica = drawReplica(rand.New(rand.NewPCG(seed, 2)))
 	for range rnd.IntN(3) {
 		c.outages = append(c.outages, drawOutage(rnd))
 	}
