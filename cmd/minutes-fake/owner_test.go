@@ -90,6 +90,9 @@ func (r runner) write(t *testing.T, dir string) {
 // Whoever reads the output of a runner, such as a CI job, reads to its end, which comes only when the
 // program that inherited it has ended, too.
 func TestReadme_ProgramEndsWithItsRunner(t *testing.T) {
+	if !testbase.Long() {
+		t.Skip("starts other interpreters: set MINUTES_LONG=1")
+	}
 	t.Parallel()
 	testbase.Timeout(t, time.Minute)
 	for interpreter, runner := range runners {
