@@ -177,6 +177,10 @@ func TestSnippets(t *testing.T) {
 		var calls []string
 		alert = func(...any) { calls = append(calls, "alert") }
 		store = func(r *minutes.Result) { calls = append(calls, "store " + r.Minutes.Content[:2]) }
+		save = func(r *minutes.Result, err error) error {
+			calls = append(calls, "save " + r.Minutes.Content[:2])
+			return err
+		}
 		for _, snippet := range snippets {
 			var cancel func()
 			ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
@@ -186,7 +190,7 @@ func TestSnippets(t *testing.T) {
 			cancel()
 		}
 		// The first snippets with a call are ProcessAll and Follow, then comes the switch over errors.
-		if want := []string{"store <a", "store <a", "alert"}; !slices.Equal(calls, want) {
+		if want := []string{"store <a", "save <a", "alert"}; !slices.Equal(calls, want) {
 			t.Error("got", calls, "want", want)
 		}
 	})
