@@ -16,6 +16,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
 	"github.com/meeting-minutes/minutes-go/internal/fake/strictjson"
@@ -34,7 +35,10 @@ type request struct {
 	*http.Request
 	body    []byte
 	process *process
+	tenant  *tenant
 	fake    *fake
+	// began is when the request came.
+	began time.Time
 }
 
 // endpoint does what a request asks for. A result is written as JSON, and nil as 204.
@@ -63,11 +67,19 @@ var endpoints = map[string]endpoint{
 	"GET /violations":             without(request.violations),
 }
 
+// endpointsOfProgram are those that no organisation has for itself.
+var endpointsOfProgram = map[string]endpoint{
+	"GET /organisations":                   without(request.organisations),
+	"POST /organisations":                  with(request.addOrganisation),
+	"DELETE /organisations/{organisation}": without(request.deleteOrganisation),
+}
+
 // parameters are those that the endpoints take.
 var parameters = map[string][]string{
-	"/faults":   {"id"},
-	"/meetings": {"title", "external_id"},
-	"/requests": {"operation", "after"},
+	"/faults":     {"id"},
+	"/meetings":   {"title", "external_id"},
+	"/requests":   {"operation", "after", "caller", "meeting_id", "title", "status", "wait"},
+	"/violations": {"caller", "meeting_id", "title"},
 }
 
 // problem is the JSON of an error.
@@ -78,27 +90,36 @@ type problem struct {
 
 func (p *problem) Error() string { return p.Message }
 
-// newControl returns the control API, the inspector's page included.
-func newControl(p *process) http.Handler {
+// controlOf returns the control API of a tenant, the inspector's page included.
+func (p *process) controlOf(t *tenant) http.Handler {
 	mux := http.NewServeMux()
-	for pattern, answer := range endpoints {
+	handle := func(pattern string, answer endpoint) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			result, err := p.run(answer, r)
+			result, err := p.run(t, answer, r)
 			respond(w, result, err)
 		})
 	}
-	mux.HandleFunc("GET /events", p.inspector)
+	for pattern, answer := range endpoints {
+		handle(pattern, answer)
+	}
+	if t.id == "" {
+		for pattern, answer := range endpointsOfProgram {
+			handle(pattern, answer)
+		}
+		mux.HandleFunc("/organisations/{organisation}/", p.serveTenant)
+	}
+	mux.HandleFunc("GET /events", t.inspector)
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(document)
 	})
 	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = p.fake.Load().Report(w)
+		_ = t.fake.Load().Report(w)
 	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.Header.Get("Accept"), "text/html") {
-			p.inspector(w, r)
+			t.inspector(w, r)
 			return
 		}
 		respond(w, object{"control_api_of": p.baseURL, "endpoints": patterns()}, nil)
@@ -111,6 +132,12 @@ func newControl(p *process) http.Handler {
 		message += "; GET /openapi.json describes it, and the service is at " + p.baseURL
 		respond(w, nil, &problem{http.StatusNotFound, message})
 	})
+	return mux
+}
+
+// newControl returns the control API of the program, for those who may use it.
+func newControl(p *process) http.Handler {
+	control := p.controlOf(p.main)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Minutes-Fake", "control")
 		w.Header().Set("Vary", "Accept")
@@ -120,7 +147,7 @@ func newControl(p *process) http.Handler {
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		mux.ServeHTTP(w, r)
+		control.ServeHTTP(w, r)
 	})
 }
 
@@ -128,6 +155,7 @@ func newControl(p *process) http.Handler {
 func patterns() []string {
 	list := []string{"GET /", "GET /events", "GET /openapi.json", "GET /report"}
 	list = slices.AppendSeq(list, maps.Keys(endpoints))
+	list = slices.AppendSeq(list, maps.Keys(endpointsOfProgram))
 	slices.Sort(list)
 	return list
 }
@@ -147,8 +175,11 @@ func firstOf(path string) string {
 	return first
 }
 
+// errNotYet is that of an endpoint that is to be asked again, because its client waits.
+var errNotYet = errors.New("not yet")
+
 // run runs an endpoint when it is its turn.
-func (p *process) run(answer endpoint, r *http.Request) (result any, err error) {
+func (p *process) run(t *tenant, answer endpoint, r *http.Request) (result any, err error) {
 	for name := range r.URL.Query() {
 		known := parameters[r.URL.Path]
 		if !slices.Contains(known, name) { // a typing error must not pass for no filter
@@ -161,9 +192,25 @@ func (p *process) run(answer endpoint, r *http.Request) (result any, err error) 
 		message := fmt.Sprintf("the body is not complete, or longer than %d bytes", maxBody)
 		return nil, &problem{http.StatusRequestEntityTooLarge, message}
 	}
+	began := time.Now()
+	for {
+		result, err = p.inTurn(answer, request{Request: r, body: body, process: p, tenant: t, began: began})
+		if !errors.Is(err, errNotYet) {
+			return result, err
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+}
+
+func (p *process) inTurn(answer endpoint, r request) (result any, err error) {
 	p.turn.Lock()
 	defer p.turn.Unlock()
-	wrong := mistake.Catch(func() { result, err = answer(request{r, body, p, p.fake.Load()}) })
+	r.fake = r.tenant.fake.Load()
+	wrong := mistake.Catch(func() { result, err = answer(r) })
 	if wrong != nil {
 		return nil, wrong
 	}
@@ -220,8 +267,8 @@ func checkGiven(path string, sent object) error {
 
 // inspector serves the page and its events until the fake is replaced. Then the page asks the next
 // one for events.
-func (p *process) inspector(w http.ResponseWriter, r *http.Request) {
-	f := p.fake.Load()
+func (t *tenant) inspector(w http.ResponseWriter, r *http.Request) {
+	f := t.fake.Load()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(f.over, cancel)()

@@ -56,7 +56,7 @@ func TestControl_RejectsInvalidRequests(t *testing.T) {
 		{`PUT /world {"organisations":[]}`, "organisations: at least one expected"},
 		{`PATCH /world {"organisations":[]}`, "organisations: at least one expected"},
 		{`PATCH /world {"organisations":[{"id":"org_acem","credits":0}]}`,
-			`organisations[0].id: there is no organisation "org_acem", only ["org_acme"]; PUT`},
+			`organisations[0].id: there is no organisation "org_acem", only ["org_acme"]; POST /organisations makes`},
 		{`PATCH /world {"organisations":[7]}`, "organisations"},
 		{`POST /faults {"match":{"operation":"storage.put"},"faults":[{"kind":"refuse","code":"INTERNAL_ERROR"}]}`,
 			"refuse: it is not an error of storage; use refuse_upload"},
@@ -115,7 +115,7 @@ func TestControl_RejectsInvalidRequests(t *testing.T) {
 		{`POST /clock {"advance":"week"}`, `"week" is not a duration`},
 		{`GET /requests?operation=x`, `operation: "x" is not one of members.list, `},
 		{`GET /requests?after=-1`, "after: "},
-		{`GET /requests?operations=x`, `takes no parameter "operations"; known here: operation, after`},
+		{`GET /requests?operations=x`, `takes no parameter "operations"; known here: operation, after, caller, `},
 		{`GET /world?title=x`, `/world takes no parameter "title"; known here: none`},
 	} {
 		status, object := p.ask("MINUTES_CONTROL_URL", row.what)
@@ -367,7 +367,7 @@ func TestControl_TakesRequestsInTurn(t *testing.T) {
 	var all sync.WaitGroup
 	for range requests {
 		all.Go(func() {
-			_, err := p.run(endpoint, httptest.NewRequest(http.MethodGet, "/world", nil))
+			_, err := p.run(&tenant{}, endpoint, httptest.NewRequest(http.MethodGet, "/world", nil))
 			assert.NoError(t, err)
 		})
 	}

@@ -33,9 +33,13 @@ func (r request) health() (any, error) {
 }
 
 func (r request) reset() (any, error) {
-	next, err := r.process.newFake(r.process.world)
+	err := r.process.checkClaims(r.tenant, r.tenant.world)
+	if err != nil {
+		return nil, err
+	}
+	next, err := r.process.newFake(r.tenant.world)
 	if err == nil {
-		r.process.replace(next)
+		r.process.replace(r.tenant, next)
 	}
 	return nil, err
 }
@@ -198,13 +202,58 @@ func (r request) requests() (any, error) {
 	for _, name := range q["operation"] {
 		of = append(of, minutes.Operation(name))
 	}
-	return object{"requests": some(slices.Collect(r.fake.RequestsAfter(after, of...)))}, nil
+	var status int
+	if q.Has("status") {
+		status, err = strconv.Atoi(q.Get("status"))
+		if err != nil {
+			return nil, fmt.Errorf("status: %q is not a status such as 429", q.Get("status"))
+		}
+	}
+	wait, err := r.wait()
+	if err != nil {
+		return nil, err
+	}
+	list := slices.DeleteFunc(slices.Collect(r.fake.RequestsAfter(after, of...)), func(sent minutestest.Request) bool {
+		m, _ := r.fake.Meeting(sent.MeetingID)
+		return q.Has("status") && sent.Status != status || !r.isAbout(sent.Caller, sent.MeetingID, m.Title)
+	})
+	if len(list) == 0 && time.Since(r.began) < wait {
+		return nil, errNotYet
+	}
+	return object{"requests": some(list)}, nil
+}
+
+// wait is how long the client waits for the first match.
+func (r request) wait() (time.Duration, error) {
+	text := r.URL.Query().Get("wait")
+	if text == "" {
+		return 0, nil
+	}
+	const longest = time.Minute
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > longest {
+		return 0, fmt.Errorf("wait: %q is not a duration up to 1m, such as 5s", text)
+	}
+	return d, nil
+}
+
+// isAbout reports whether a request or a violation is one of those that the parameters ask for.
+func (r request) isAbout(caller, meetingID, title string) bool {
+	q := r.URL.Query()
+	for name, value := range map[string]string{"caller": caller, "meeting_id": meetingID, "title": title} {
+		if q.Has(name) && q.Get(name) != value {
+			return false
+		}
+	}
+	return true
 }
 
 func (r request) violations() (any, error) {
 	faults, scripts := r.fake.useless()
 	return object{
-		"violations":        some(r.fake.Violations()),
+		"violations": some(slices.DeleteFunc(r.fake.Violations(), func(v minutestest.Violation) bool {
+			return !r.isAbout(v.Caller, v.MeetingID, v.Title)
+		})),
 		"unused_faults":     some(faults),
 		"unmatched_scripts": some(scripts),
 	}, nil

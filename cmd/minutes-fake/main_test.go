@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,6 +46,8 @@ type program struct {
 	env    map[string]string
 	stderr *buffer
 	stop   func() int // returns the exit status
+	// key is that of the client; "": key_ci.
+	key string
 }
 
 // buffer is what a program writes.
@@ -105,7 +108,7 @@ func (p *program) ask(variable, what string, change ...func(*http.Request)) (int
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	req.Header.Set("Authorization", "Bearer key_ci")
+	req.Header.Set("Authorization", "Bearer "+cmp.Or(p.key, "key_ci"))
 	for _, c := range change {
 		c(req)
 	}

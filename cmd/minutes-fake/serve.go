@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -23,10 +22,8 @@ import (
 // process is the program while it serves.
 type process struct {
 	settings settings
-	// world is the one that the program began with.
-	world minutestest.World
-	began time.Time
-	lines *lossyWriter
+	began    time.Time
+	lines    *lossyWriter
 
 	servers    []*http.Server
 	baseURL    string
@@ -34,8 +31,13 @@ type process struct {
 	// envFile is the file as this program wrote it; nil: it has not.
 	envFile os.FileInfo
 
-	// fake is the one that serves at present.
-	fake atomic.Pointer[fake]
+	main *tenant
+	// owners has the tenant of each claim.
+	owners sync.Map
+	// tenants are the others, by the ids of their organisations, and made is how many there have been.
+	// turn guards them.
+	tenants map[string]*tenant
+	made    int
 	// turn is held by one request to the control API at a time, so that each sees the whole effect
 	// of the one before it.
 	turn sync.Mutex
@@ -45,19 +47,19 @@ type process struct {
 
 // serve serves until ctx is done. It returns how much there was that -strict minds.
 func serve(ctx context.Context, s settings, stdout, stderr io.Writer) (found int, err error) {
-	p := &process{settings: s, began: time.Now(), world: minutestest.DefaultWorld(), lines: newLossyWriter(stderr)}
+	p := &process{settings: s, began: time.Now(), lines: newLossyWriter(stderr), tenants: map[string]*tenant{}}
 	defer p.lines.finish()
+	world := minutestest.DefaultWorld()
 	if s.world != "" {
-		p.world, err = loadWorld(s.world)
+		world, err = loadWorld(s.world)
 		if err != nil {
 			return 0, err
 		}
 	}
-	first, err := p.newFake(p.world)
+	p.main, err = p.newTenant("", world)
 	if err != nil {
 		return 0, err
 	}
-	p.fake.Store(first)
 	err = p.listen()
 	if err == nil {
 		err = p.announce(stdout)
@@ -67,13 +69,11 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) (found int
 	}
 	p.removeEnvFile()
 	p.shutdown()
-	p.conclude(p.fake.Load())
+	for _, t := range p.all() {
+		p.conclude(t.fake.Load())
+	}
 	return p.found, err
 }
-
-// replace makes next the fake that serves. This is a reset, because everything that a reset removes
-// belongs to a fake.
-func (p *process) replace(next *fake) { p.conclude(p.fake.Swap(next)) }
 
 // conclude ends a fake, and counts what -strict minds.
 func (p *process) conclude(f *fake) {
@@ -118,7 +118,7 @@ func (p *process) serveService(w http.ResponseWriter, r *http.Request) {
 	if host := forwarded(r, "X-Forwarded-Host"); host != "" {
 		r.Host = host
 	}
-	p.fake.Load().Handler().ServeHTTP(w, r)
+	p.tenantOf(r).fake.Load().Handler().ServeHTTP(w, r)
 }
 
 // forwarded returns what a header says of the request that the first proxy got.
@@ -158,8 +158,8 @@ func (p *process) listenControl(next int) (net.Listener, error) {
 
 // announce says that the program is ready, and where.
 func (p *process) announce(stdout io.Writer) error {
-	key := p.fake.Load().Key()
-	for _, o := range p.world.Organisations {
+	key := p.main.fake.Load().Key()
+	for _, o := range p.main.world.Organisations {
 		for _, k := range o.Keys {
 			key = cmp.Or(key, k.Secret) // the first, if none has every scope
 		}
@@ -188,7 +188,7 @@ func (p *process) banner(w io.Writer, env []string) {
 	if p.controlURL != "" {
 		fmt.Fprintf(w, "  control  %s  (a page, in a browser)\n", p.controlURL)
 	}
-	for _, o := range p.world.Organisations {
+	for _, o := range p.main.world.Organisations {
 		fmt.Fprintf(w, "\nKeys of %s\n\n", cmp.Or(o.Name, o.ID))
 		for _, k := range o.Keys {
 			fmt.Fprintf(w, "  %-9s %s\n", k.Secret, k.MemberID+k.IntegrationID)
@@ -201,7 +201,11 @@ func (p *process) banner(w io.Writer, env []string) {
 func (p *process) shutdown() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	p.fake.Load().setOver() // because the inspector's events never finish
+	p.turn.Lock()
+	for _, t := range p.all() {
+		t.fake.Load().setOver() // because the inspector's events never finish
+	}
+	p.turn.Unlock()
 	for _, server := range p.servers {
 		if server.Shutdown(ctx) != nil {
 			_ = server.Close()

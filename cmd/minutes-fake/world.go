@@ -16,11 +16,15 @@ import (
 func (r request) world() (any, error) { return r.fake.World(), nil }
 
 func (r request) putWorld(sent minutestest.World) (any, error) {
+	err := r.process.checkClaims(r.tenant, sent)
+	if err != nil {
+		return nil, err
+	}
 	next, err := r.process.newFake(sent)
 	if err != nil {
 		return nil, err
 	}
-	r.process.replace(next)
+	r.process.replace(r.tenant, next)
 	return next.World(), nil
 }
 
@@ -38,13 +42,15 @@ func (r request) patchWorld(patch object) (any, error) {
 			text, _ = json.Marshal(merge(before, patch))
 			var after minutestest.World
 			err := strictjson.Decode(text, &after)
-			if err == nil {
-				*w = after
+			if err != nil {
+				return err
 			}
-			return err
+			*w = after
+			return r.process.checkClaims(r.tenant, after)
 		})
 	})
 	if err == nil {
+		r.process.claim(r.tenant)
 		return r.fake.World(), nil
 	}
 	for _, path := range slices.Sorted(maps.Keys(added)) {
@@ -96,7 +102,7 @@ func (r request) knowsOrganisations(patch object) error {
 		}
 		unknown := mistake.Catch(func() { w.Organisation(id) })
 		if unknown != nil {
-			return fmt.Errorf("organisations[%d].id: %w; PUT /world sets others", i, unknown)
+			return fmt.Errorf("organisations[%d].id: %w; POST /organisations makes one, PUT /world sets others", i, unknown)
 		}
 	}
 	return nil
