@@ -5,7 +5,7 @@ go 1.26.0
 replace github.com/meeting-minutes/minutes-go => ..
 
 require (
-	github.com/meeting-minutes/minutes-go v0.0.0-20261128222225-20f00e9fa498
+	github.com/meeting-minutes/minutes-go v0.0.0-20261128231831-361978329163
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/metric v1.47.0

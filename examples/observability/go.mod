@@ -7,8 +7,8 @@ replace github.com/meeting-minutes/minutes-go => ../..
 replace github.com/meeting-minutes/minutes-go/otelminutes => ../../otelminutes
 
 require (
-	github.com/meeting-minutes/minutes-go v0.0.0-20261128222225-20f00e9fa498
-	github.com/meeting-minutes/minutes-go/otelminutes v0.0.0-20261128212544-7c955b005a05
+	github.com/meeting-minutes/minutes-go v0.0.0-20261128231831-361978329163
+	github.com/meeting-minutes/minutes-go/otelminutes v0.0.0-20261128231831-361978329163
 	github.com/prometheus/client_golang v1.25.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.47.0
