@@ -178,7 +178,9 @@ func TestWithAPIKeyFunc_WaitsOutlastChanges(t *testing.T) {
 // would at once. A cancellation of another context is not reported as the caller's.
 func TestWithAPIKeyFunc_EndsWaitsIfItGoesOnFailing(t *testing.T) {
 	t.Parallel()
-	for name, failure := range map[string]error{"error": errors.New("no tenant"), "canceled": context.Canceled} {
+	for name, failure := range map[string]error{
+		"error": errors.New("no tenant"), "canceled": context.Canceled, "deadline": context.DeadlineExceeded,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -188,6 +190,7 @@ func TestWithAPIKeyFunc_EndsWaitsIfItGoesOnFailing(t *testing.T) {
 				check := func(err error) {
 					assert.ErrorContains(t, err, "getting the API key: "+failure.Error())
 					assert.NotErrorIs(t, err, context.Canceled)
+					assert.NotErrorIs(t, err, context.DeadlineExceeded)
 					assert.True(t, minutes.Retryable(err))
 				}
 				_, err := c.Usage.Get(t.Context())

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go/internal/poll"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
 // A status ends a wait if it is the goal, a later one in the normal order, or a failure.
@@ -101,6 +102,7 @@ func TestFetchFailures_DecideByKind(t *testing.T) {
 	broken := &Error{StatusCode: 503, RetryAfter: 2 * time.Minute}
 	lost := &Error{Err: io.EOF}
 	foreign := &Error{StatusCode: 403}
+	noKey := &Error{Err: &rest.KeyError{Err: io.EOF}}
 	const minute = time.Minute
 	type failure struct {
 		after time.Duration // the one before
@@ -123,6 +125,8 @@ func TestFetchFailures_DecideByKind(t *testing.T) {
 		"foreign, then a 429, then foreign": {[]failure{{0, foreign}, {9 * minute, limited}, {minute, foreign}}, true},
 		"rejected":                          {[]failure{{0, &Error{StatusCode: 403, Code: ErrForbidden}}}, false},
 		"the key":                           {[]failure{{0, &Error{StatusCode: 401, Code: ErrUnauthenticated}}}, false},
+		"no key, for less than ten":         {[]failure{{0, noKey}, {9 * minute, noKey}}, true},
+		"no key, for ten minutes":           {[]failure{{0, noKey}, {9 * minute, noKey}, {minute, noKey}}, false},
 	} {
 		var f fetchFailures
 		now := time.Unix(1_800_000_000, 0)

@@ -43,18 +43,6 @@ func (e *KeyError) Error() string { return "getting the API key: " + e.Err.Error
 // Unwrap returns the error of Config.Key.
 func (e *KeyError) Unwrap() error { return e.Err }
 
-// notOurs is an error of a function whose context is alive. It does not match the end of a context,
-// because that was another call's: several callers may share one request for the key.
-type notOurs struct{ error }
-
-// Is hides the end of another context.
-func (e notOurs) Is(target error) bool {
-	return target != context.Canceled && target != context.DeadlineExceeded && errors.Is(e.error, target)
-}
-
-// As finds what the error wraps.
-func (e notOurs) As(target any) bool { return errors.As(e.error, target) }
-
 // apiKey returns the key of the next attempt, which c.Mask hides from now on. An error is a
 // *KeyError.
 func (c *Client) apiKey(ctx context.Context) (string, error) {
@@ -65,8 +53,6 @@ func (c *Client) apiKey(ctx context.Context) (string, error) {
 		return key, nil
 	case errors.Is(context.Cause(ctx), c.timedOut):
 		err = c.timedOut
-	case ctx.Err() == nil:
-		err = notOurs{err}
 	}
 	return "", &KeyError{notCanceled(ctx, c.Mask.withoutSecrets(err))}
 }

@@ -211,10 +211,11 @@ func WithCause(ctx context.Context, err error) error {
 	return Join(Join(err, context.Cause(ctx)), ctx.Err())
 }
 
-// notCanceled returns err, or only its text if err says Canceled although ctx is not done: then it is
-// the cancellation of another context, as in a function whose result several calls share.
+// notCanceled returns err, or only its text if err is the end of a context although ctx is not done:
+// then it is that of another one, as in a function whose result several calls share.
 func notCanceled(ctx context.Context, err error) error {
-	if ctx.Err() == nil && errors.Is(err, context.Canceled) {
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if ctx.Err() == nil && ended {
 		return errors.New(err.Error())
 	}
 	return err
