@@ -89,14 +89,16 @@ func TestDiscovery_FindsAgainWhatWasForgotten(t *testing.T) {
 		s.list = func(string) (Page[int], *Failure) {
 			return Page[int]{Shown: []Snapshot[int]{{ID: "a", Created: s.began}, {ID: "b", Created: s.began}}}, nil
 		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+		defer cancel()
 		d := newPoller(s).Discover(s.began)
 		defer d.Cancel()
-		found, _, err := d.Next(t.Context())
+		found, _, err := d.Next(ctx)
 		require.NoError(t, err)
 		require.Len(t, found, 2)
 		time.Sleep(time.Hour)
 		d.Forget("b")
-		again, _, err := d.Next(t.Context())
+		again, _, err := d.Next(ctx)
 		require.NoError(t, err)
 		require.Len(t, again, 1)
 		require.Equal(t, "b", again[0].ID)
@@ -158,13 +160,15 @@ func TestDiscovery_FindsWhatBecomesVisibleLate(t *testing.T) {
 				}
 				return newestFirst(slices.Concat(list, shared, old), time.Now())(cursor)
 			}
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour)
+			defer cancel()
 			d := newPoller(s).Discover(since)
 			defer d.Cancel()
 			time.Sleep(5 * time.Minute)
-			found, _, err := d.Next(t.Context())
+			found, _, err := d.Next(ctx)
 			require.NoError(t, err)
 			require.Len(t, found, meetings)
-			found, _, err = d.Next(t.Context())
+			found, _, err = d.Next(ctx)
 			require.NoError(t, err)
 			require.Len(t, found, 1)
 			took := time.Since(s.began) - 10*time.Minute
