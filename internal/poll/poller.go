@@ -359,10 +359,9 @@ func (p *Poller[M]) pageRead(cursor string, o outcome[M]) {
 }
 
 // publish keeps a snapshot and sends it to the subscriptions, even if nothing has changed: time
-// alone may end a wait, such as one for audio. It reports whether the snapshot counts. It does not
-// if its request was sent before that of the last one. Nor does that of a page which is older than
-// the last one, because pages may lag behind. A GET follows, and always counts, because the clocks
-// of the service's machines differ.
+// alone may end a wait, such as one for audio. It reports whether the snapshot counts. A later GET
+// always does, because the clocks of the service's machines differ. A later page only does if its
+// Updated is not lower than that of the last snapshot, because pages may lag behind.
 func (p *Poller[M]) publish(m *meeting[M], s Snapshot[M]) bool {
 	switch {
 	case s.Sent.Number < m.last.Sent.Number:

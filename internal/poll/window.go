@@ -74,8 +74,8 @@ type sweep struct {
 	pages int
 	// paid is the number of the last page up to which the sweep has paid for itself.
 	paid int
-	// saved is how many GETs the pages save that were read after the page with the number paid. They
-	// have not paid for themselves yet.
+	// saved is how many GETs the pages below that one save. These pages have not paid for themselves
+	// yet.
 	saved int
 	// missing is how many meetings no page of this sweep has shown.
 	missing int
