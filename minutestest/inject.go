@@ -22,7 +22,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// Always, as [Match.Times], applies a fault to every request from the nth on.
+// Always applies a fault to every request from the nth on, if it is [Match.Times].
 const Always = -1
 
 // Match selects the requests that get a fault. An empty field matches every request, and Nth counts
