@@ -48,10 +48,13 @@ const (
 // input. Its error, which only Follow's returns, aborts the loop.
 type inputs[In any] func(ctx context.Context, yield func(In) bool) error
 
-// parallel calls work for each input, each on a goroutine of its own, until all work has ended. If
-// the body leaves the loop, parallel cancels the work and waits for it. Once stopped is set, it reads
-// no further input; when all work has ended, the body gets stopped last. A done ctx and abort cancel
-// the work; after a rejected key it goes on.
+// parallel calls work for each input, each on a goroutine of its own, and returns when all work has
+// ended. What ends a loop early:
+//
+//   - The body leaves it: parallel cancels the work.
+//   - ctx is done, or a call of abort: parallel reads no further input, cancels the work, and yields
+//     the reason last.
+//   - A rejected key: parallel reads no further input, lets the work go on, and yields the reason last.
 func parallel[In any](
 	ctx context.Context, body func(*Result, error) bool, inputs inputs[In], work func(context.Context, *loop, In),
 ) {

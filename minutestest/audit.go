@@ -48,7 +48,8 @@ func newAudit(interval time.Duration, ignored []ViolationKind, meeting func(stri
 
 // watched is what the audit knows of a client and a meeting.
 type watched struct {
-	// workers is how many may share the client's key; always 1 for an in-memory client of its own.
+	// workers is how many programs may be behind the client. Over a socket, they may share a key, so it
+	// counts those it can tell apart. An in-memory client is always one.
 	workers int
 	// polls are the last ones of each operation that polls, as many as there are workers.
 	polls map[minutes.Operation][]poll

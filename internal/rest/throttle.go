@@ -193,8 +193,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 
 // send notes a request if it may be sent now. Otherwise it returns how long the request must wait,
 // and a channel that is closed if it should ask again earlier. began is when it became the first of
-// its line. If the other line has a request, too, the user's goes first, unless the one in the
-// background is overdue.
+// its line. contended means that the other line has a request as well. Then the user's goes first,
+// unless the one in the background is overdue.
 func (t *Throttle) send(background bool, began time.Time, contended bool) (left time.Duration, news <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -2,10 +2,14 @@ package test
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"net/http"
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/fake/engine"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
@@ -197,4 +202,39 @@ func TestEveryOperation_IsDocumented(t *testing.T) {
 		assert.Contains(t, "\n"+ofPath, "\n    "+strings.ToLower(row.Method)+":\n", "docs/openapi.yaml: %s", row.Path)
 		assert.Contains(t, control, `"`+row.Operation+`",`, "the operations in cmd/minutes-fake/openapi.json")
 	}
+}
+
+// The fake and the texts have each code of the client.
+func TestEveryErrorCode_IsKnown(t *testing.T) {
+	t.Parallel()
+	file, err := parser.ParseFile(token.NewFileSet(), "../../errors.go", nil, 0)
+	require.NoError(t, err)
+	var codes []minutes.ErrorCode
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, isValue := n.(*ast.ValueSpec)
+		if !isValue || spec.Type == nil || fmt.Sprint(spec.Type) != "ErrorCode" {
+			return true
+		}
+		code, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		require.NoError(t, err)
+		if code != string(minutes.ErrRateLimited) { // which is the client's own
+			codes = append(codes, minutes.ErrorCode(code))
+		}
+		return true
+	})
+	for _, code := range codes {
+		status := engine.StatusOf(code)
+		assert.NotZero(t, status, "internal/fake/engine/wire.go: %s", code)
+		for path, want := range map[string]string{
+			"docs/api.md":                   fmt.Sprintf("| %d | `%s` |", status, code),
+			"docs/openapi.yaml":             " " + string(code) + ",",
+			"cmd/minutes-fake/openapi.json": `"` + string(code) + `"`,
+			"errors_test.go":                `"` + string(code) + `"`,
+		} {
+			content, err := os.ReadFile("../../" + path)
+			require.NoError(t, err)
+			assert.Contains(t, string(content), want, path)
+		}
+	}
+	assert.Greater(t, len(codes), 20)
 }
