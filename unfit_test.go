@@ -166,3 +166,14 @@ func TestUnfit_FollowGoesOn(t *testing.T) {
 		assert.Contains(t, log.String(), "id=mtg_bad problem=\"a JSON string does not fit created_at\"")
 	})
 }
+
+// A lone object may write whole numbers like this, too.
+func TestUnfit_WholeNumbersFitIntegers(t *testing.T) {
+	t.Parallel()
+	client, _ := testkit.Responding(t, testkit.Canned(200,
+		`{"id":"mtg_1","status":"created","duration_seconds":61.0,"created_at":1.7e9}`))
+	m, err := client.Meetings.Get(t.Context(), "mtg_1")
+	require.NoError(t, err)
+	require.Equal(t, 61, m.DurationSeconds)
+	require.Equal(t, minutes.UnixTime(1_700_000_000), m.CreatedAt)
+}

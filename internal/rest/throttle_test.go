@@ -122,6 +122,31 @@ func TestThrottle_APollHeldBackByItsPaceDelaysNoCall(t *testing.T) {
 	})
 }
 
+// A poll that got a 429 has not had its turn, so it need not wait for eleven others again.
+func TestThrottle_OwesARejectedPollItsTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		throttle := NewThrottle(rate.NewLimiter(1, 1))
+		require.NoError(t, throttle.Wait(ctx, true))
+		throttle.Limited(Rejection{SentAt: time.Now(), Background: true})
+		var calls sync.WaitGroup
+		for range 2 {
+			calls.Go(func() {
+				for throttle.Wait(ctx, false) == nil {
+					throttle.Accepted()
+				}
+			})
+		}
+		synctest.Wait()
+		began := time.Now()
+		require.NoError(t, throttle.Wait(ctx, true))
+		require.Less(t, time.Since(began), 3*time.Second)
+		cancel()
+		calls.Wait()
+	})
+}
+
 // The histories are of a Client that has sent eight requests of each kind in the last second. 1 is
 // a 429.
 func TestThrottle_A429LowersThePace(t *testing.T) {
