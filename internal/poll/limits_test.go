@@ -317,7 +317,7 @@ var storms = []struct {
 	{
 		"30 spread waits, quota of 60 a minute that says when to come back", nil,
 		storm{scenario{waits: 30, oneIn: 50, quota: 60, asks: true}, gets(0.2)},
-		stormBounds{failed: 0.01, bounds: bounds{p99: 60 * second, user: 10 * second}},
+		stormBounds{failed: 0.01, bounds: bounds{p99: 60 * second, user: 12 * second}},
 		true,
 	},
 	{"a busy caller, a request in two seconds", nil, besideBusyCaller(0.5), busyBounds, true},
