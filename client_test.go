@@ -237,7 +237,8 @@ func TestClient_RejectsIdentifiersThatAreNotUTF8(t *testing.T) {
 		}
 		for r, err := range c.Meetings.ProcessAll(ctx, slices.Values([]minutes.Job{{Params: &p, Source: source}}), nil) {
 			require.NoError(t, err)
-			require.IsType(t, new(minutes.ParamError), r.Err)
+			var param *minutes.ParamError
+			require.ErrorAs(t, r.Err, &param)
 		}
 		_, err := c.Meetings.Process(ctx, &p, source, nil)
 		return err

@@ -67,13 +67,11 @@ func (c *core) salvage(resp *rest.Response, out any, r received) *Error {
 // unfitError returns an error that names the first elements that do not fit. The log has named all.
 func (c *core) unfitError(resp *rest.Response, unfit []unfitElement) *Error {
 	const most = 3
-	text := "the response does not match the API reference in some elements: "
-	for i, u := range unfit[:min(most, len(unfit))] {
-		if i > 0 {
-			text += "; "
-		}
-		text += u.String()
+	var named []string
+	for _, u := range unfit[:min(most, len(unfit))] {
+		named = append(named, u.String())
 	}
+	text := "the response does not match the API reference in some elements: " + strings.Join(named, "; ")
 	if more := len(unfit) - most; more > 0 {
 		text += fmt.Sprintf("; and in %d more", more)
 	}
