@@ -14,8 +14,8 @@ trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$dir"' EXIT
 cd "$dir"
 apt-get download -q haproxy=2.6.12-1+deb12u4 liblua5.3-0=5.3.6-2 \
 	libopentracing-c-wrapper0=1.1.3-3+b1 libopentracing1=1.6.0-4 >/dev/null 2>&1
-for package in *.deb; do dpkg -x "$package" root; done
-export LD_LIBRARY_PATH=$dir/root/usr/lib/$(uname -m)-linux-gnu
+for package in *.deb; do dpkg -x "$package" debian; done
+export LD_LIBRARY_PATH=$dir/debian/usr/lib/$(uname -m)-linux-gnu
 # free prints a port that nothing listens on.
 free() {
 	local port
@@ -95,7 +95,7 @@ listen gateway
 	bind 127.0.0.1:$port
 	server only $(cat address)
 CFG
-root/usr/sbin/haproxy -db -f haproxy.cfg >log 2>&1 &
+debian/usr/sbin/haproxy -db -f haproxy.cfg >log 2>&1 &
 until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do sleep 0.1; done
 
 got=$(./probe "127.0.0.1:$port")

@@ -13,7 +13,7 @@ dir=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$dir"' EXIT
 cd "$dir"
 apt-get download -q tinyproxy-bin=1.11.1-2.1+deb12u1 >/dev/null 2>&1
-for package in *.deb; do dpkg -x "$package" root; done
+for package in *.deb; do dpkg -x "$package" debian; done
 # free prints a port that nothing listens on.
 free() {
 	local port
@@ -88,7 +88,7 @@ GO
 go build -o probe probe.go
 port=$(free)
 printf 'Listen 127.0.0.1\nPort %s\nTimeout 30\nLogLevel Critical\n' "$port" >tinyproxy.conf
-root/usr/bin/tinyproxy -d -c tinyproxy.conf >log 2>&1 &
+debian/usr/bin/tinyproxy -d -c tinyproxy.conf >log 2>&1 &
 until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do sleep 0.1; done
 
 got=$(./probe "127.0.0.1:$port")

@@ -13,8 +13,8 @@ dir=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$dir"' EXIT
 cd "$dir"
 apt-get download -q trafficserver=9.2.5+ds-0+deb12u4 >/dev/null 2>&1
-for package in *.deb; do dpkg -x "$package" root; done
-export LD_LIBRARY_PATH=$dir/root/usr/lib/$(uname -m)-linux-gnu:$dir/root/usr/lib/trafficserver:$dir/root/usr/lib/$(uname -m)-linux-gnu/trafficserver
+for package in *.deb; do dpkg -x "$package" debian; done
+export LD_LIBRARY_PATH=$dir/debian/usr/lib/$(uname -m)-linux-gnu:$dir/debian/usr/lib/trafficserver:$dir/debian/usr/lib/$(uname -m)-linux-gnu/trafficserver
 # free prints a port that nothing listens on.
 free() {
 	local port
@@ -55,13 +55,13 @@ mkdir -p etc run log cache
 cat >runroot.yaml <<YAML
 prefix: $dir
 exec_prefix: $dir
-bindir: $dir/root/usr/bin
-sbindir: $dir/root/usr/sbin
+bindir: $dir/debian/usr/bin
+sbindir: $dir/debian/usr/sbin
 sysconfdir: $dir/etc
 datadir: $dir/cache
 includedir: $dir
-libdir: $dir/root/usr/lib
-libexecdir: $dir/root/usr/lib/trafficserver/modules
+libdir: $dir/debian/usr/lib
+libexecdir: $dir/debian/usr/lib/trafficserver/modules
 localstatedir: $dir
 runtimedir: $dir/run
 logdir: $dir/log
@@ -72,12 +72,12 @@ cat >etc/records.config <<CONFIG
 CONFIG proxy.config.http.server_ports STRING $port:ip-in=127.0.0.1
 CONFIG proxy.config.admin.user_id STRING #-1
 CONFIG proxy.config.http.cache.http INT 0
-CONFIG proxy.config.body_factory.template_sets_dir STRING $dir/root/etc/trafficserver/body_factory
+CONFIG proxy.config.body_factory.template_sets_dir STRING $dir/debian/etc/trafficserver/body_factory
 CONFIG
 echo "map / http://$(head -1 seen)/" >etc/remap.config
 echo "$dir/cache 16M" >etc/storage.config
 printf 'ip_allow:\n  - apply: in\n    ip_addrs: 127.0.0.1\n    action: allow\n    methods: ALL\n' >etc/ip_allow.yaml
-root/usr/bin/traffic_server "--run-root=$dir/runroot.yaml" >out 2>&1 &
+debian/usr/bin/traffic_server "--run-root=$dir/runroot.yaml" >out 2>&1 &
 until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do sleep 0.1; done
 
 curl -s -o /dev/null "http://127.0.0.1:$port/orders"
