@@ -185,8 +185,13 @@ func (p *processing) createUploadWait(ctx context.Context, r *Result) error {
 }
 
 // withoutRecording returns err, unless another worker has uploaded audio since the response that Resume
-// began with, and perhaps deleted the recording, which is why it cannot be opened.
+// began with, and perhaps deleted the recording, which is why it cannot be opened. A ParamError is final,
+// because it is about what is there, such as a file of text.
 func (p *processing) withoutRecording(ctx context.Context, r *Result, err error) error {
+	_, unusable := errors.AsType[*ParamError](err)
+	if unusable {
+		return err
+	}
 	m, lookErr := p.core.look(ctx, r.MeetingID, true, time.Time{})
 	if lookErr != nil || m.Status == StatusCreated {
 		return err

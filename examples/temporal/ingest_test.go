@@ -92,7 +92,7 @@ func TestIngest_ReportsProgress(t *testing.T) {
 		})
 		require.NoError(t, err)
 		assert.Positive(t, most.Sent)
-		assert.Equal(t, int64(9000), most.Total)
+		assert.Equal(t, int64(10_000), most.Total)
 	})
 }
 

@@ -61,7 +61,7 @@ func offline(out io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	recording := filepath.Join(dir, "weekly.mp3")
-	if err := os.WriteFile(recording, []byte("ID3, and then: good morning."), 0o600); err != nil {
+	if err := os.WriteFile(recording, []byte("ID3\x04, and then: good morning."), 0o600); err != nil {
 		return err
 	}
 	server := minutestest.New()
