@@ -268,6 +268,11 @@ func TestCookbook_Rejections(t *testing.T) {
 				minutestest.RateLimit(time.Now().Add(20*time.Second).UTC().Format(http.TimeFormat)))
 			k.processed()
 		},
+		"429 with a broken Retry-After": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{},
+				minutestest.Respond(429, "text/plain", "").WithHeader("Retry-After", "soon"))
+			k.processed()
+		},
 		"429 for an hour": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.RateLimit("")).During(0,
 				time.Hour)

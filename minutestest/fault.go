@@ -96,7 +96,8 @@ func LoseResponse() Fault { return Reset().AfterEffect() }
 func ResetUpload(n int64) Fault { return Fault{form: faultForm{Kind: kindResetUpload, Bytes: &n}} }
 
 // RateLimit responds with 429 as the service's edge does: in plain text, without an error envelope.
-// retryAfter is the Retry-After header, in seconds or as a date, and "" omits it.
+// retryAfter is the Retry-After header, in seconds or as a date, and "" omits it. A broken one, such as
+// "soon", needs [Fault.WithHeader], because here it is more likely a mistake.
 func RateLimit(retryAfter string) Fault {
 	return Fault{form: faultForm{Kind: kindRateLimit, RetryAfter: retryAfter}}
 }
@@ -125,8 +126,9 @@ func SlowUpload(bytesPerSecond int64) Fault {
 	return Fault{form: faultForm{Kind: kindSlowUpload, BytesPerSecond: bytesPerSecond}}
 }
 
-// Respond sends exactly this response, and the headers of [Fault.WithHeader]. An empty contentType
-// omits that header.
+// Respond sends exactly this response, and the headers of [Fault.WithHeader], whether or not they make
+// sense to a client. An empty contentType omits that header. The status is from 200 to 999, and 204 and
+// 304 have no body.
 func Respond(status int, contentType, body string) Fault {
 	return Fault{form: faultForm{Kind: kindRespond, Status: status, ContentType: contentType, Body: body}}
 }
@@ -214,7 +216,8 @@ func (f Fault) AfterEffect() Fault {
 
 // WithHeader returns f with a header in its response, such as Retry-After. It is for faults that
 // replace the response: [RateLimit], [Refuse], [RefuseUpload], [ExpireURL], [Respond] and
-// [BadGateway].
+// [BadGateway]. The value is sent as it is, even if no client understands it. Content-Length and
+// Transfer-Encoding follow from the body, so they cannot be set.
 func (f Fault) WithHeader(name, value string) Fault {
 	f.form.Header = maps.Clone(f.form.Header)
 	if f.form.Header == nil {

@@ -542,7 +542,8 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 		minutestest.Truncate(0),
 		minutestest.Refuse(minutes.ErrNotFound).AfterEffect().Delayed(time.Minute),
 		minutestest.ExpireURL(), minutestest.SlowUpload(1000), minutestest.ShowStatus("archiving"),
-		minutestest.RateLimit("").WithHeader("Retry-After", "5"),
+		minutestest.RateLimit("").WithHeader("Retry-After", "soon"),
+		minutestest.Respond(999, "", ""),
 	} {
 		text, err := json.Marshal(f)
 		require.NoError(t, err)
@@ -564,9 +565,9 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 		`{"kind":"truncate","bytes":-1}`:                    "bytes: -1 is negative",
 		`{"kind":"reset_upload","bytes":-1}`:                "bytes: -1 is negative",
 		`{"kind":"refuse","code":"NOPE"}`:                   `no code "NOPE"; there are API_ACCESS_DISABLED, `,
-		`{"kind":"respond","status":99}`:                    "respond: status: 99 is not from 200 to 599",
-		`{"kind":"respond"}`:                                "respond: status: missing; give one from 200 to 599",
-		`{"kind":"refuse_upload","status":200,"code":"x"}`:  "refuse_upload: status: 200 is not from 300 to 599",
+		`{"kind":"respond","status":99}`:                    "respond: status: 99 is not from 200 to 999",
+		`{"kind":"respond"}`:                                "respond: status: missing; give one from 200 to 999",
+		`{"kind":"refuse_upload","status":200,"code":"x"}`:  "refuse_upload: status: 200 is not from 300 to 999",
 		`{"kind":"refuse_upload","status":503}`:             "refuse_upload: code: missing",
 		`{"kind":"slow_upload","after_effect":true}`:        "never comes after the effect",
 		`{"kind":"stale","lag":"-1s"}`:                      "stale: lag: -1s is negative",
@@ -579,6 +580,9 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 		`{"kind":"rate_limit","header":{"A":1}}`:            "header.A: a string expected",
 		`{"kind":"rate_limit","header":"A"}`:                "header: an object expected",
 		`{"kind":"bad_certificate"}`:                        "works only within one process",
+		`{"kind":"respond","status":304,"body":"x"}`:        "respond: body: a response with status 304 has none",
+		`{"kind":"rate_limit","header":{"a":"1","A":"2"}}`:  `rate_limit: header: "a" is the same header as "A"`,
+		`{"kind":"rate_limit","retry_after":"soon"}`:        "HTTP date; to send it anyway, use header",
 		`{"kind":"respond","status":"502"}`:                 "status: a whole number expected",
 		`{"kind":"respond","status":502,"content_type":[]}`: "content_type: a string expected",
 	} {
@@ -588,6 +592,25 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 	var m minutestest.Match
 	require.NoError(t, json.Unmarshal([]byte(`{"operation":"meetings.get","nth":2,"times":-1}`), &m))
 	assert.Equal(t, minutestest.Match{Operation: "meetings.get", Nth: 2, Times: minutestest.Always}, m)
+}
+
+// Respond sends what it is told to, even if that makes no sense to a client.
+func TestRespond_SendsBrokenHeaders(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		status int
+		value  string
+	}{{429, "soon"}, {503, "-1"}, {429, "2.5"}, {503, ""}, {999, "99999999999999999999"}} {
+		onBothWires(t, func(t *testing.T, s *minutestest.Server, c *caller) {
+			fault := minutestest.Respond(tc.status, "text/plain", "no").WithHeader("Retry-After", tc.value)
+			s.Inject(minutestest.Match{}, fault)
+			a := c.send("GET", "/v1/usage", "")
+			require.NoError(t, a.err)
+			assert.Equal(t, tc.status, a.status)
+			assert.Equal(t, []string{tc.value}, a.header.Values("Retry-After"))
+			assert.Equal(t, "no", a.text)
+		})
+	}
 }
 
 // net/http alone would swallow a panic in a function of the test, and the test could pass.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -127,7 +128,7 @@ var kinds = map[faultKind]kind{
 	},
 	kindRespond: {
 		inGo: "Respond", responds: true, fields: []string{"status", "content_type", "body"},
-		check: checkStatus, replace: respond,
+		check: checkResponse, replace: respond,
 	},
 
 	kindBadCertificate:    {inGo: "BadCertificate", effect: never, onlyInGo: true, dialError: badCertificate},
@@ -157,7 +158,8 @@ func (f Fault) check() error {
 	case form.RetryAfter != "" && !kind.responds:
 		return wrong("retry_after", "it has no response of its own")
 	case form.RetryAfter != "" && !isRetryAfter(form.RetryAfter):
-		return wrong("retry_after", "%q is neither a number of seconds nor an HTTP date", form.RetryAfter)
+		return wrong("retry_after", "%q is neither a number of seconds nor an HTTP date; to send it anyway, use %s",
+			form.RetryAfter, mistake.Name{JSON: "header", Go: "WithHeader"})
 	case form.Delay < 0:
 		return wrong("delay", "%s is negative", time.Duration(form.Delay))
 	case form.Over < 0:
@@ -180,17 +182,39 @@ func (f Fault) check() error {
 	return nil
 }
 
+// checkHeader rejects what net/http would not send as it is. A value that makes no sense to a client is
+// right, because a gateway may send it.
 func (form faultForm) checkHeader() error {
-	for name, value := range form.Header {
+	seen := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(form.Header)) {
+		value := form.Header[name]
+		canonical := http.CanonicalHeaderKey(name)
+		first, again := seen[canonical]
+		seen[canonical] = name
 		switch {
-		case name == "" || strings.ContainsAny(name, " \t\r\n:") || strings.ContainsAny(value, "\r\n"):
+		case !isHeaderName(name) || strings.ContainsFunc(value, isControl):
 			return fmt.Errorf("header: %q: %q is not a header", name, value)
-		case http.CanonicalHeaderKey(name) == "Retry-After" && !isRetryAfter(value):
-			return fmt.Errorf("header: Retry-After: %q is neither a number of seconds nor an HTTP date", value)
+		case again:
+			return fmt.Errorf("header: %q is the same header as %q", name, first)
+		case canonical == "Content-Length" || canonical == "Transfer-Encoding":
+			return mistake.Errorf("header: %s follows from the body; for a body that ends early, use %s",
+				canonical, mistake.Name{JSON: string(kindTruncate), Go: "Truncate"})
 		}
 	}
 	return nil
 }
+
+// isHeaderName reports whether HTTP permits a name (RFC 9110, section 5.6.2).
+func isHeaderName(name string) bool {
+	isOther := func(r rune) bool {
+		isAlphanumeric := r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+		return !isAlphanumeric && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	}
+	return name != "" && !strings.ContainsFunc(name, isOther)
+}
+
+// isControl reports whether HTTP permits r in no value of a header (RFC 9110, section 5.5).
+func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 // given lists the fields that are set and that not every kind has.
 func (form faultForm) given() (fields []string) {
@@ -400,10 +424,18 @@ func refuseUpload(x *exchange, f Fault) {
 
 func (f Fault) message() string { return cmp.Or(f.form.Message, "This error was injected.") }
 
-func checkStatus(f Fault) error { return f.checkStatusFrom(http.StatusOK) }
+// checkResponse rejects what cannot be sent.
+func checkResponse(f Fault) error {
+	err := f.checkStatusFrom(http.StatusOK)
+	hasNone := f.form.Status == http.StatusNoContent || f.form.Status == http.StatusNotModified
+	if err == nil && hasNone && f.form.Body != "" {
+		return fmt.Errorf("body: a response with status %d has none", f.form.Status)
+	}
+	return err
+}
 
 func (f Fault) checkStatusFrom(lowest int) error {
-	const highest = 599
+	const highest = 999 // some gateways have statuses of their own
 	switch {
 	case f.form.Status == 0:
 		return fmt.Errorf("status: missing; give one from %d to %d", lowest, highest)
