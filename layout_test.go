@@ -106,7 +106,9 @@ func TestImportsRunOneWay(t *testing.T) {
 		"internal/route":   nil,
 		"internal/storage": {"internal/rest"},
 
-		"cmd/minutes-fake":         {root, "internal/fake/mistake", "internal/fake/strictjson", "minutestest"},
+		"cmd/minutes-fake": {
+			root, "internal/fake/inspector", "internal/fake/mistake", "internal/fake/strictjson", "minutestest",
+		},
 		"internal/fake/engine":     {root, "internal/route", "minutestest/world"},
 		"internal/fake/inspector":  {"internal/fake/engine", "internal/fake/recent", "minutestest/world"},
 		"internal/fake/mistake":    nil,

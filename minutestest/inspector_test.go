@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -68,7 +69,7 @@ func watch(t *testing.T, s *minutestest.Server) *watcher {
 	out, in := io.Pipe()
 	go func() {
 		s.Inspector().ServeHTTP(piped{httptest.NewRecorder(), in},
-			httptest.NewRequestWithContext(ctx, http.MethodGet, "/events", http.NoBody))
+			httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/events", http.NoBody))
 		_ = in.Close()
 	}()
 	scanner := bufio.NewScanner(out)
@@ -182,10 +183,40 @@ func TestInspector_ServesPage(t *testing.T) {
 		"/meetings/mtg_0": {404, "not kept"},
 	} {
 		w := httptest.NewRecorder()
-		s.Inspector().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+		s.Inspector().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
 		assert.Equal(t, want.status, w.Code, path)
 		assert.Contains(t, w.Body.String(), want.holds, path)
 		assert.NotContains(t, w.Body.String(), s.Key(), path)
+	}
+}
+
+// A page of another site reads nothing, even if its name resolves to this machine.
+func TestInspector_RejectsOtherHosts(t *testing.T) {
+	t.Parallel()
+	s := minutestest.NewServer(t)
+	id := callerOf(s).create(t, "Weekly")
+	machine, err := os.Hostname()
+	require.NoError(t, err)
+	for host, want := range map[string]int{
+		"evil.example":           403,
+		"evil.example:8081":      403,
+		"localhost.evil.com":     403,
+		"127.0.0.1.evil.com":     403,
+		"localhost:8081":         200,
+		"fake.localhost":         200,
+		"127.0.0.1:8081":         200,
+		"[::1]:8081":             200,
+		strings.ToUpper(machine): 200,
+		"":                       200,
+	} {
+		for _, path := range []string{"/", "/meetings/" + id} {
+			w := httptest.NewRecorder()
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Host = host
+			s.Inspector().ServeHTTP(w, r)
+			assert.Equal(t, want, w.Code, "%q %s", host, path)
+			assert.Equal(t, want == 200, strings.Contains(w.Body.String(), "Weekly") || path == "/" && w.Code == 200)
+		}
 	}
 }
 
@@ -302,7 +333,7 @@ func TestNews_SayWhyMeetingFailed(t *testing.T) {
 func TestInspector_HasAContentSecurityPolicy(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	minutestest.NewServer(t).Inspector().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	minutestest.NewServer(t).Inspector().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/", nil))
 	policy := w.Header().Get("Content-Security-Policy")
 	page := w.Body.String()
 	assert.NotContains(t, page, "{{")

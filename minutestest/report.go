@@ -39,8 +39,9 @@ func (s *Server) Report(w io.Writer) error {
 //
 //	go http.ListenAndServe("127.0.0.1:8081", srv.Inspector())
 //
-// Everybody who can reach it sees all meetings, so use a loopback address. The program minutes-fake
-// serves it at its control address, and rejects requests from pages of other sites.
+// Everybody who can reach it sees all meetings, so use a loopback address. It rejects requests for any
+// other host than localhost, an address or the name of this machine, because a page of another site could
+// have its own name resolve to this machine (DNS rebinding).
 func (s *Server) Inspector() http.Handler { return s.inspector.Handler() }
 
 // source is what the inspector shows of a Server.

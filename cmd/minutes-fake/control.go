@@ -11,13 +11,11 @@ import (
 	"maps"
 	"mime"
 	"net/http"
-	"net/netip"
-	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/fake/inspector"
 	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
 	"github.com/meeting-minutes/minutes-go/internal/fake/strictjson"
 )
@@ -272,7 +270,9 @@ func (t *tenant) inspector(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(f.over, cancel)()
-	f.Inspector().ServeHTTP(w, r.WithContext(ctx))
+	r = r.WithContext(ctx)
+	r.Host = "" // guard has checked it, and knows the name in -control
+	f.Inspector().ServeHTTP(w, r)
 }
 
 // guard rejects what a web page in a browser on this machine may have sent, because the control API
@@ -297,22 +297,11 @@ func guard(r *http.Request, control string) error {
 	return nil
 }
 
-// isOwnHost reports whether a Host header names this machine: by an address, as localhost, by its
-// own name, or by the name in -control.
+// isOwnHost reports whether a Host header names this machine, or has the name in -control.
 func isOwnHost(header, control string) bool {
-	host := hostname(header)
-	if host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	if _, err := netip.ParseAddr(host); err == nil {
-		return true
-	}
-	machine, _ := os.Hostname()
-	return strings.EqualFold(host, machine) || isAddress(control) && host == hostname(control)
+	return inspector.IsOwnHost(header) ||
+		isAddress(control) && inspector.Hostname(header) == inspector.Hostname(control)
 }
-
-// hostname returns the name of a host, without its port.
-func hostname(host string) string { return strings.ToLower((&url.URL{Host: host}).Hostname()) }
 
 func respond(w http.ResponseWriter, result any, err error) {
 	status := http.StatusOK

@@ -135,7 +135,8 @@ func (i *Inspector) details(of news) iter.Seq2[string, any] {
 	}
 }
 
-// Handler serves the live page, the events that feed it, and what a click opens.
+// Handler serves the live page, the events that feed it, and what a click opens, to those who name this
+// machine as the host.
 func (i *Inspector) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", servePage)
@@ -150,7 +151,7 @@ func (i *Inspector) Handler() http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		_ = json.NewEncoder(w).Encode(m)
 	})
-	return mux
+	return guarded(mux)
 }
 
 const (
