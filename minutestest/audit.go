@@ -281,14 +281,16 @@ func (a *audit) watchOpenBody(body *openBody) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	op, meetingID := engine.Identify(body.req)
+	key := engine.KeyOf(body.req)
+	text := fmt.Sprintf("the response to %s %s was neither read to its end nor closed",
+		body.req.Method, body.req.URL.Path)
 	a.keep(Violation{
 		Kind:      ViolationOpenBody,
 		At:        body.at,
 		Operation: op,
 		MeetingID: meetingID,
-		Text: fmt.Sprintf("the response to %s %s was neither read to its end nor closed",
-			body.req.Method, body.req.URL.Path),
-	})
+		Text:      text,
+	}, key)
 }
 
 // add keeps a violation of x. The caller holds mu.
@@ -304,17 +306,20 @@ func (a *audit) add(kind ViolationKind, x *exchange, text string) {
 		MeetingID: x.MeetingID,
 		Caller:    x.Caller,
 		Text:      text,
-	})
+	}, x.key)
 }
 
-// keep keeps a violation, unless its kind is ignored. The caller holds mu.
-func (a *audit) keep(v Violation) {
+// keep keeps a violation, unless its kind is ignored, without the key that the client sent. The caller
+// holds mu.
+func (a *audit) keep(v Violation, key string) {
 	if slices.Contains(a.ignored, v.Kind) {
 		return
 	}
 	m, _ := a.meeting(v.MeetingID)
-	v.Title = m.Title
-	v.ExternalID = m.ExternalID
+	v.MeetingID = hide(v.MeetingID, key)
+	v.Title = hide(m.Title, key)
+	v.ExternalID = hide(m.ExternalID, key)
+	v.Text = hide(v.Text, key)
 	v.Remedy = remedies[v.Kind]
 	a.violations.Add(v)
 }

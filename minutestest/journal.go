@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -73,37 +74,48 @@ func holdsCredential(name string) bool {
 	return slices.ContainsFunc(credentials, func(word string) bool { return strings.Contains(name, word) })
 }
 
+// hide masks the key that the client sent, wherever it stands in a text. A key of a few characters is not
+// a secret, and would mask half of what a test wants to read.
+func hide(text, key string) string {
+	if len(key) < 6 {
+		return text
+	}
+	return strings.ReplaceAll(text, key, masked)
+}
+
 // mask removes the secrets: credentials, of which the scheme stays, what signs an upload URL, and
-// the key wherever else the client has put it. A key of a few characters is not a secret, and would
-// mask half of what a test wants to read.
+// the key wherever else the client has put it.
 func mask(r *Request, key string) {
-	hide := func(text string) string {
-		if len(key) < 6 {
-			return text
+	r.Method = hide(r.Method, key)
+	r.Host = hide(r.Host, key)
+	r.Path = hide(r.Path, key)
+	r.Body = hide(r.Body, key)
+	maskValues(r.Header, key, func(name, value string) string {
+		if holdsCredential(name) {
+			return maskedCredential(name, value)
 		}
-		return strings.ReplaceAll(text, key, masked)
-	}
-	r.Host = hide(r.Host)
-	r.Path = hide(r.Path)
-	r.Body = hide(r.Body)
-	for name, values := range r.Header {
-		for i, value := range values {
-			values[i] = hide(value)
-			if holdsCredential(name) {
-				values[i] = maskedCredential(name, value)
-			}
+		return hide(value, key)
+	})
+	maskValues(r.Query, key, func(name, value string) string {
+		if r.Operation == minutes.OpUpload || holdsCredential(name) {
+			return masked
 		}
-	}
-	for name, values := range r.Query {
-		for i, value := range values {
-			values[i] = hide(value)
-			if r.Operation == minutes.OpUpload || holdsCredential(name) {
-				values[i] = masked
-			}
-		}
-	}
+		return hide(value, key)
+	})
 	if len(r.Body) > maxBody {
 		r.Body = strings.Clone(r.Body[:maxBody]) // or the journal would keep all of it
+	}
+}
+
+// maskValues masks the values of headers or parameters, and a key that stands as a name.
+func maskValues(all map[string][]string, key string, value func(name, value string) string) {
+	for _, name := range slices.Collect(maps.Keys(all)) {
+		values := all[name]
+		for i := range values {
+			values[i] = value(name, values[i])
+		}
+		delete(all, name)
+		all[hide(name, key)] = values
 	}
 }
 

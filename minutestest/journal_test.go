@@ -87,6 +87,8 @@ func TestRequests_AreMasked(t *testing.T) {
 		withHeader("Cookie", "session=hidden-3; theme hidden-4"), withHeader("X-Auth-Token", "hidden-5"),
 		withHeader("X-Api-Key", "hidden-6"), withHeader("Set-Cookie", "hidden-7"))
 	c.send("POST", "/v1/projects", `{"name":"SECRET"}`)
+	c.send("GET", "/v1/meetings/SECRET", "")
+	c.send("PUT", "/v1/meetings/SECRET/participants?SECRET", `{"SECRET":[]}`, withHeader("Content-Type", "SECRET"))
 	s.Inject(minutestest.Match{}, minutestest.LoseResponse(), minutestest.Reset())
 	c.send("POST", "/v1/projects", `{"name":"SECRET"}`)
 	c.send("POST", "/v1/projects", `{"name":"SECRET"}`)
@@ -96,7 +98,7 @@ func TestRequests_AreMasked(t *testing.T) {
 		stranger.send("GET", "/v1/usage?key="+stranger.key, "", withHeader("X-Api-Key", stranger.key)).status)
 
 	list := s.Requests()
-	require.Len(t, list, 11)
+	require.Len(t, list, 13)
 	text, err := json.Marshal(list)
 	require.NoError(t, err)
 	shown := string(text) + fmt.Sprintf("%+v", list)
@@ -111,6 +113,32 @@ func TestRequests_AreMasked(t *testing.T) {
 		}
 	}
 	assert.Contains(t, shown, "(masked)")
+}
+
+// A violation names the request, which may hold the key, and the meeting, which may be called so.
+func TestViolations_AreMasked(t *testing.T) {
+	t.Parallel()
+	w := minutestest.DefaultWorld()
+	w.Organisations[0].Keys[0].Secret = "SECRET"
+	s := minutestest.New(minutestest.WithWorld(w))
+	c := callerOf(s)
+	id := c.create(t, "SECRET")
+	c.status(t, id)
+	c.status(t, id)
+	c.send("PUT", "/v1/meetings/SECRET/participants", `{}`, withHeader("Content-Type", "SECRET"))
+	req, err := http.NewRequest(http.MethodGet, c.base+"/v1/meetings/SECRET", nil)
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer SECRET")
+	left, err := c.client.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	assert.Equal(t, []minutestest.ViolationKind{
+		minutestest.ViolationPoll, minutestest.ViolationContentType, minutestest.ViolationOpenBody,
+	}, kinds(s.Violations()))
+	_ = left.Body.Close()
+	text, err := json.Marshal(s.Violations())
+	require.NoError(t, err)
+	assert.NotContains(t, string(text)+fmt.Sprintf("%+v", s.Violations()), "SECRET")
 }
 
 // An error is recorded with its code, from the service, from storage and from a fault.

@@ -193,7 +193,7 @@ func (x *exchange) faultID() string { return fmt.Sprintf("req_fault%d", x.Seq) }
 // entry returns the request with its outcome so far.
 func (x *exchange) entry() Request {
 	entry := x.Request
-	entry.MeetingID = cmp.Or(x.response.MeetingID, x.MeetingID)
+	entry.MeetingID = hide(cmp.Or(x.response.MeetingID, x.MeetingID), x.key)
 	entry.Caller = x.response.Caller
 	entry.Bytes = x.response.Bytes
 	if !x.isCut {
