@@ -362,7 +362,7 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		{"for five minutes no sweep begins", few, func(_ *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			p.distrust(now)
-		}, pageAt, now + distrusted},
+		}, pageAt, now + withoutPages},
 		{"a sweep that takes longer than GETs ends", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			pageBegins(t, p, now+Interval)

@@ -334,7 +334,7 @@ func (p *Poller[M]) pageEnded(cursor string, o outcome[M]) {
 func (p *Poller[M]) got(m *meeting[M], s Snapshot[M]) {
 	p.publish(m, s)
 	p.plan.got(&m.watch, p.now(), s.Sent.Number, s.MaxAge)
-	if m.stale >= inARow {
+	if m.stale >= contradictions {
 		p.plan.distrust(p.now())
 	}
 }

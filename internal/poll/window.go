@@ -22,13 +22,14 @@ const (
 	usedUp = time.Minute
 	// proof is how many good GETs mean the same earlier, after a few 429s in a row to pages.
 	proof = 4
-	// limitedRetry is the time until a page is requested again in that case.
-	limitedRetry = 5 * time.Minute
-
 	// unchecked is how long pages may put off the GETs of a meeting until one of them checks the pages.
 	unchecked = 5 * time.Minute
-	// distrusted is how long no page puts off a GET after GETs have contradicted pages.
-	distrusted = 5 * time.Minute
+	// contradictions is how many pages in a row, each older than what GETs have shown before and after it,
+	// mean that the list is a minute or more behind, or stands still.
+	contradictions = 2
+	// withoutPages is for how long GETs replace pages once it is clear that the list is limited, or that
+	// it stands still.
+	withoutPages = 5 * time.Minute
 
 	firstPage = ""
 )
@@ -243,7 +244,7 @@ func (p *plan) endSweep(now time.Duration) {
 // distrust lets no page put off a GET for a while, because several pages in a row were older than what
 // GETs have shown.
 func (p *plan) distrust(now time.Duration) {
-	p.trustedAt = now + distrusted
+	p.trustedAt = now + withoutPages
 	p.fallDue(now, func(*watch) bool { return true })
 }
 
@@ -278,7 +279,7 @@ func (p *plan) pageFailed(now time.Duration, f *Failure) {
 		ends = now-p.failingSince > usedUp || p.pageFailures >= inARow && p.goodGETs >= proof
 		delay = 0
 		if ends {
-			delay = limitedRetry
+			delay = withoutPages
 		}
 	case f.ends() == failure.AtOnce:
 		ends = true
