@@ -112,21 +112,22 @@ func (s *settings) flags() *flag.FlagSet {
 	set.StringVar(&s.addr, "addr", loopback+":8080",
 		"serve on this `address`; port 0 means any free port")
 	set.StringVar(&s.control, "control", controlNext,
-		"serve the control API on this `address`; next means the port after the service's, off switches it off")
+		"serve the control API on this `address`; next means the port after the service's, or another if that is "+
+			"taken, and off switches it off")
 	set.StringVar(&s.world, "world", "",
 		"start with the world in this JSON `file` instead of a small default one")
 	s.speed = 1
-	set.Func("speed", "make all stages of meetings `n` times shorter (default 1)", s.readSpeed)
+	set.Func("speed", "make the stages that a world or a script sets `n` times shorter (default 1)", s.readSpeed)
 	set.Func("seed", "make ids and cursors the same in every run with this `number`; 0 means none",
 		func(text string) error { return readCount(&s.seed, text) })
-	set.Func("edge-limit", "reject more than `n` requests per second and key with a bare 429; 0 means no limit",
+	set.Func("edge-limit", "reject more than `n` requests per second and key with a 429 and Retry-After: 1; 0 means no limit",
 		func(text string) error { return readCount(&s.edgeLimit, text) })
 	set.StringVar(&s.log, "log", "text",
 		"log each request on stderr in this `form`: text, json or none")
 	set.BoolVar(&s.printEnv, "print-env", false,
 		"print the variables to set, one per line, and nothing else")
 	set.StringVar(&s.envFile, "env-file", "",
-		"write the variables to this `file` when ready, and remove it at exit")
+		"write the variables to this `file` when ready, and remove it at exit, unless the program is killed")
 	s.minPollInterval = minutestest.MinPollInterval
 	set.Func("min-poll-interval",
 		fmt.Sprintf("let clients poll a meeting after this `duration`, such as 100ms (default %s)", s.minPollInterval),
@@ -134,8 +135,8 @@ func (s *settings) flags() *flag.FlagSet {
 	set.Func("without-audit",
 		"report no violations of these `kinds`, such as poll,repeat; all means none at all", s.readKinds)
 	set.BoolVar(&s.strict, "strict", false,
-		"at exit and at each reset, print violations and faults and scripts without use; "+
-			"the exit status is 3 if there were any")
+		"at exit and at each reset, print violations, unused faults and scripts that no meeting matched; "+
+			"the exit status is 3 if there were any, even before a reset")
 	set.BoolVar(&s.exitOnEOF, "exit-on-eof", false,
 		"exit at the end of standard input: if that is a pipe from the program that started this one, "+
 			"it ends when that program does, even if it is killed")
@@ -245,7 +246,7 @@ func (s *settings) logHandler(w io.Writer) slog.Handler {
 
 func help() string {
 	var b strings.Builder
-	b.WriteString("minutes-fake serves the Meeting Minutes Service in memory, with its storage.\n\n")
+	b.WriteString("minutes-fake serves an in-memory fake of the Meeting Minutes Service, including its storage.\n\n")
 	b.WriteString("usage: minutes-fake [flags]\n\n")
 	set := new(settings).flags()
 	set.SetOutput(&b)

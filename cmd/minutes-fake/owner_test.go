@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"syscall"
 	"testing"
 	"time"
@@ -34,20 +33,10 @@ func TestExitOnEOF_EndsWithStandardInput(t *testing.T) {
 	assert.Contains(t, wrong.String(), "standard input has ended")
 }
 
-// helper returns the code of README.md in a language.
-func helper(t *testing.T, language string) string {
-	t.Helper()
-	text, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	code := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindSubmatch(text)
-	require.NotNil(t, code)
-	return string(code[1])
-}
-
-// runner is a test runner that starts the program with the code of README.md, says so, and then hangs.
+// runner is a test runner that starts the program with a helper of examples, says so, and then hangs.
 type runner struct {
-	// language is that of the code in README.md, which becomes the file helper.
-	language, helper string
+	// example is the file in examples that becomes the file helper.
+	example, helper string
 	// files are the others; it runs the one called main.
 	main  string
 	files map[string]string
@@ -55,7 +44,7 @@ type runner struct {
 
 var runners = map[string]runner{
 	"node": {
-		language: "js", helper: "helper.mjs", main: "runner.mjs",
+		example: "helper.mjs", helper: "helper.mjs", main: "runner.mjs",
 		files: map[string]string{"runner.mjs": `
 import { control } from "./helper.mjs";
 await control("GET /health");
@@ -63,7 +52,7 @@ console.error("ready");
 setInterval(() => {}, 1000);`},
 	},
 	"python3": {
-		language: "python", helper: "helper.py", main: "runner.py",
+		example: "conftest.py", helper: "helper.py", main: "runner.py",
 		files: map[string]string{
 			"runner.py": `
 import sys, time, helper
@@ -81,7 +70,9 @@ time.sleep(600)`,
 func (r runner) write(t *testing.T, dir string) {
 	t.Helper()
 	require.NoError(t, os.Symlink(os.Args[0], filepath.Join(dir, "minutes-fake")))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, r.helper), []byte(helper(t, r.language)), 0o600))
+	code, err := os.ReadFile(filepath.Join("examples", r.example))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, r.helper), code, 0o600))
 	for name, code := range r.files {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(code), 0o600))
 	}
@@ -89,7 +80,7 @@ func (r runner) write(t *testing.T, dir string) {
 
 // Whoever reads the output of a runner, such as a CI job, reads to its end, which comes only when the
 // program that inherited it has ended, too.
-func TestReadme_ProgramEndsWithItsRunner(t *testing.T) {
+func TestExamples_ProgramEndsWithItsRunner(t *testing.T) {
 	if !testbase.Long() {
 		t.Skip("starts other interpreters: set MINUTES_LONG=1")
 	}
