@@ -87,7 +87,7 @@ func (o *FollowOptions) checkOnce() error {
 //   - Follow stores nothing, so the next run, and every other process that follows, yields the same
 //     meetings again. Store the ids of those that you have handled, and let Handled look them up.
 //   - Follow finds a new meeting within half a minute, or later if more requests are due than fit
-//     into that time ([docs/polling.md]). It polls a meeting without audio ever less often: at
+//     into that time ([docs/follow.md]). It polls a meeting without audio ever less often: at
 //     intervals of a thirtieth of its age, so daily after thirty days.
 //   - While the body of the loop runs, Follow goes on polling, but it fetches the minutes of only a
 //     few meetings ahead of the loop.
@@ -117,7 +117,7 @@ func (o *FollowOptions) checkOnce() error {
 // nil or an option is invalid.
 //
 // [section 4.2]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#42-meetings
-// [docs/polling.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/polling.md
+// [docs/follow.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/follow.md
 func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(FollowOptions))

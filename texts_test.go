@@ -50,7 +50,7 @@ var (
 	params              *minutes.MeetingCreateParams
 	recording           minutes.Source
 	handled             = map[string]bool{}
-	lookedAt            time.Time
+	polledAt            time.Time
 	ourCAs              *x509.CertPool
 	baseURL, apiKey, id string
 	srv                 *minutestest.Server

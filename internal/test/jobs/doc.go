@@ -1,7 +1,7 @@
 // Package jobs has only tests. They run Process as a job of River, asynq, NATS JetStream and cron, in
 // worker processes that are killed, stopped, frozen and timed out. After each run there must be one
-// meeting with one recording, and the job must be done. The table of runs in docs/restarts.md is what
-// these tests saw. Temporal is in examples/temporal.
+// meeting with one recording, and the job must be done. The table in runs.txt is what these tests saw, and
+// docs/jobs.md has the settings that they led to. Temporal is in examples/temporal.
 //
 // The tests use real time, so they run only with MINUTES_LONG=1, as .ci/run does. They skip an engine
 // whose server is not installed:

@@ -65,7 +65,7 @@ func limitOf(t *testing.T) string {
 
 // Whatever happens to a worker, the job is done in the end, with one meeting and one recording. A
 // failed meeting ends the job, and a rejected key does not.
-// docs/restarts.md has a row for each run.
+// runs.txt has a row for each run.
 func TestEngines_LoseNothing(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines {
@@ -111,7 +111,7 @@ func run(t *testing.T, name, what string, e engine) {
 		assert.Len(t, fake.Requests(minutes.OpUpload), 1)
 	}
 	time.Sleep(time.Second) // the engine stores the result
-	testkit.RequireRow(t, "restarts.md", name, what, end.Ctx, outcome(end), e.state())
+	testkit.RequireRow(t, "../internal/test/jobs/runs.txt", name, what, end.Ctx, outcome(end), e.state())
 }
 
 // survive does something to the first worker, until a worker has the minutes. It returns how the

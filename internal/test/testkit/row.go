@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RequireRow requires that a page of docs, such as gateways.md, has this row in one of its tables. Tests
+// RequireRow requires that a page, such as gateways.md in docs, has this row in one of its tables. Tests
 // of a module in internal/test call it with what they saw. The last cell of the page may be a choice,
 // because what other software does may depend on chance: "this, or that".
 func RequireRow(t *testing.T, page string, cells ...string) {
