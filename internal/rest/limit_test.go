@@ -166,7 +166,7 @@ func TestLimit_AnyOtherResponseEndsLongPauses(t *testing.T) {
 	}
 }
 
-// Requests in the background have a line of their own, so that the user's calls pass them.
+// Requests in the background have a lane of their own, so that the user's calls pass them.
 func TestLimit_CallsPassRequestsInBackground(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,7 +6,7 @@
 // attempt (attempt.go has its description): limit.go, exchange.go, credentials.go,
 // transport.go, and at last retry.go, which asks decide.go what follows it. They use connection.go
 // (what an error of a connection means) and secret.go (how errors lose secrets). How long limit.go waits
-// is in throttle.go and line.go.
+// is in throttle.go and lane.go.
 package rest
 
 import (

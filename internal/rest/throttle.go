@@ -60,12 +60,12 @@ const (
 type Throttle struct {
 	// limit is the Client's own rate limit.
 	limit *rate.Limiter
-	// users is the line of the user's requests.
-	users line
-	// background is the line of the poller's requests.
-	background line
+	// users is the lane of the user's requests.
+	users lane
+	// background is the lane of the poller's requests.
+	background lane
 
-	// mu guards what follows, and the lines apart from their tokens.
+	// mu guards what follows, and the lanes apart from their tokens.
 	mu sync.Mutex
 	// pausedUntil is the end of the pause after a 429.
 	pausedUntil time.Time
@@ -84,15 +84,15 @@ type Throttle struct {
 	probeUntil time.Time
 	// news is closed when a request may go earlier than it was told. It is nil if no request has asked.
 	news chan struct{}
-	// backgroundSince is when the background request at the head of its line got there. It is
-	// unused while that line is empty.
+	// backgroundSince is when the background request at the head of its lane got there. It is
+	// unused while that lane is empty.
 	backgroundSince time.Time
 	// owed means that the last request in the background got a 429, so that its turn is still to come.
 	owed bool
 }
 
-// line returns the one of the user's requests, or of those in the background.
-func (t *Throttle) line(background bool) *line {
+// lane returns the one of the user's requests, or of those in the background.
+func (t *Throttle) lane(background bool) *lane {
 	if background {
 		return &t.background
 	}
@@ -103,8 +103,8 @@ func (t *Throttle) line(background bool) *line {
 func NewThrottle(limit *rate.Limiter) *Throttle {
 	return &Throttle{
 		limit:      limit,
-		users:      line{token: make(chan struct{}, 1)},
-		background: line{token: make(chan struct{}, 1)},
+		users:      lane{token: make(chan struct{}, 1)},
+		background: lane{token: make(chan struct{}, 1)},
 	}
 }
 
@@ -113,8 +113,7 @@ func NewThrottle(limit *rate.Limiter) *Throttle {
 var ErrPaused = fmt.Errorf("the rate-limit pause outlasts the context's deadline: %w", context.DeadlineExceeded)
 
 // Wait returns once a request may be sent. It returns ErrPaused if ctx's deadline comes before the
-// end of the pause, which it checks at the beginning and while the request is the first of its
-// line.
+// end of the pause, which it checks at the beginning and while the request is the first of its lane.
 func (t *Throttle) Wait(ctx context.Context, background bool) error {
 	if tooLate(ctx, longestPause) {
 		t.hurry(1)
@@ -123,12 +122,12 @@ func (t *Throttle) Wait(ctx context.Context, background bool) error {
 	if t.paused(ctx, background) {
 		return ErrPaused
 	}
-	own := t.line(background)
-	other := t.line(!background)
+	own := t.lane(background)
+	other := t.lane(!background)
 	select {
 	case own.token <- struct{}{}:
 		defer func() { <-own.token }()
-	case <-ctx.Done(): // then neither the loop nor the line matters
+	case <-ctx.Done(): // then neither the loop nor the lane matters
 	}
 	for began := time.Now(); ctx.Err() == nil && !t.paused(ctx, background); {
 		left, news := t.send(background, began, len(other.token) > 0)
@@ -168,7 +167,7 @@ func (t *Throttle) tell() {
 // paused reports whether 429s hold the next request back until after ctx's deadline.
 func (t *Throttle) paused(ctx context.Context, background bool) bool {
 	t.mu.Lock()
-	left := max(time.Until(t.hurriedUntil), time.Until(t.line(background).notBefore))
+	left := max(time.Until(t.hurriedUntil), time.Until(t.lane(background).notBefore))
 	t.mu.Unlock()
 	if errors.Is(ctx.Err(), context.Canceled) { // which the caller reports as such
 		return false
@@ -193,7 +192,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 
 // send notes a request if it may be sent now. Otherwise it returns how long the request must wait,
 // and a channel that is closed if it should ask again earlier. began is when it became the first of
-// its line. contended means that the other line has a request as well. Then the user's goes first,
+// its lane. contended means that the other lane has a request as well. Then the user's goes first,
 // unless the one in the background is overdue.
 func (t *Throttle) send(background bool, began time.Time, contended bool) (left time.Duration, news <-chan struct{}) {
 	t.mu.Lock()
@@ -202,7 +201,7 @@ func (t *Throttle) send(background bool, began time.Time, contended bool) (left 
 	if background {
 		t.backgroundSince = began
 	}
-	l := t.line(background)
+	l := t.lane(background)
 	pausedUntil := t.pausedUntil
 	if t.hurried > 0 {
 		pausedUntil = t.hurriedUntil
@@ -233,7 +232,7 @@ func (t *Throttle) send(background bool, began time.Time, contended bool) (left 
 	return 0, nil
 }
 
-// giveWay returns how long a request must wait until it looks whether that of the other line has
+// giveWay returns how long a request must wait until it looks whether that of the other lane has
 // gone, or 0 if it is this one's turn. The user's requests go first until the other is overdue. They
 // leave the time before that free for one request: otherwise they would use up the service's limit
 // just before.
@@ -313,7 +312,7 @@ func (t *Throttle) lowerPaces(now time.Time, r Rejection) {
 		share := float64(before) / 16
 		t.users.lowerPace(now, share*share)
 	}
-	t.line(r.Background).holdBack(now)
+	t.lane(r.Background).holdBack(now)
 }
 
 // endProbe lets the requests go on that wait for the outcome of the first one after a pause.
@@ -344,5 +343,5 @@ func (t *Throttle) Accepted() {
 func (t *Throttle) Left(background bool) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return max(time.Until(t.pausedUntil), time.Until(t.line(background).notBefore))
+	return max(time.Until(t.pausedUntil), time.Until(t.lane(background).notBefore))
 }

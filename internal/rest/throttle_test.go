@@ -171,7 +171,7 @@ func TestThrottle_A429LowersThePace(t *testing.T) {
 				now := time.Now()
 				throttle := NewThrottle(rate.NewLimiter(rate.Inf, 0))
 				throttle.history = row.history
-				for _, l := range []*line{&throttle.users, &throttle.background} {
+				for _, l := range []*lane{&throttle.users, &throttle.background} {
 					l.recent = 8
 					l.pace = pace{atLimit: row.pace, lowered: now}
 				}
@@ -195,7 +195,7 @@ func TestThrottle_ARetryAfterLowersThePaceOfPolls(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			now := time.Now()
 			throttle := NewThrottle(rate.NewLimiter(rate.Inf, 0))
-			for _, l := range []*line{&throttle.users, &throttle.background} {
+			for _, l := range []*lane{&throttle.users, &throttle.background} {
 				l.recent = 8
 			}
 			throttle.Limited(Rejection{SentAt: now, Background: inBackground, RetryAfter: time.Second})
@@ -318,7 +318,7 @@ func TestThrottle_FindsTheEndOf429s(t *testing.T) {
 	}
 }
 
-// A call without a deadline that is first in its line does not keep one that has a deadline from
+// A call without a deadline that is first in its lane does not keep one that has a deadline from
 // finding the end of the 429s.
 func TestThrottle_ProbesForACallBehindOthers(t *testing.T) {
 	t.Parallel()

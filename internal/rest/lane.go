@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// leastPace is in requests a second. Because of it, no line waits for its pace longer than ten
+	// leastPace is in requests a second. Because of it, no lane waits for its pace longer than ten
 	// seconds (a gap and a half, see holdBack).
 	leastPace = 0.15
 	// growth is that of the pace, by the square of the seconds since a 429 lowered it.
 	growth = 0.001
 )
 
-// line is where requests of one kind wait, each until those before it are sent.
-type line struct {
-	// token is full while a request is the first of the line.
+// lane is where requests of one kind wait, each until those before it are sent.
+type lane struct {
+	// token is full while a request is the first of the lane.
 	token chan struct{}
 	// pace is how many of its requests may be sent a second, because of 429s.
 	pace pace
@@ -27,8 +27,8 @@ type line struct {
 	recent float64
 }
 
-// sent notes that a request of the line was sent.
-func (l *line) sent(now time.Time) {
+// sent notes that a request of the lane was sent.
+func (l *lane) sent(now time.Time) {
 	l.recent = 1 + l.recent*math.Exp(-now.Sub(l.lastSent).Seconds())
 	l.lastSent = now
 	l.notBefore = now.Add(gapOf(l.pace.perSecond(now)))
@@ -36,15 +36,15 @@ func (l *line) sent(now time.Time) {
 
 // lowerPace lowers the pace by a share, or the requests of the last second if the pace has grown
 // beyond what is used of it.
-func (l *line) lowerPace(now time.Time, share float64) {
+func (l *lane) lowerPace(now time.Time, share float64) {
 	perSecond := min(l.pace.perSecond(now), l.recent) * (1 - share)
 	l.pace = pace{atLimit: max(leastPace, perSecond), lowered: now}
 }
 
-// holdBack delays the next request of the line after a 429 to one of it. It waits for more than a
-// gap: while a quota is used up, more requests would only be rejected. A 429 to the other line does
+// holdBack delays the next request of the lane after a 429 to one of it. It waits for more than a
+// gap: while a quota is used up, more requests would only be rejected. A 429 to the other lane does
 // not delay it: otherwise a user who always calls at the limit would put the polls off for ever.
-func (l *line) holdBack(now time.Time) {
+func (l *lane) holdBack(now time.Time) {
 	l.notBefore = now.Add(gapOf(l.pace.perSecond(now)) * 3 / 2)
 }
 
