@@ -168,7 +168,7 @@ func (r *run) request(what string, change ...func(*http.Request)) *response {
 		for _, c := range change {
 			c(req)
 		}
-		resp := r.exchange(what, req)
+		resp := r.roundTrip(what, req)
 		if resp.status != http.StatusTooManyRequests || try == 5 {
 			return resp
 		}
@@ -194,10 +194,10 @@ func (r *run) put(target, contentType string, audio []byte) *response {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPut, target, bytes.NewReader(audio))
 	require.NoError(r, err)
 	req.Header.Set("Content-Type", contentType)
-	return r.exchange("PUT of the recording", req)
+	return r.roundTrip("PUT of the recording", req)
 }
 
-func (r *run) exchange(what string, req *http.Request) *response {
+func (r *run) roundTrip(what string, req *http.Request) *response {
 	r.Helper()
 	resp, err := r.client.Do(req)
 	if urlErr := (*url.Error)(nil); errors.As(err, &urlErr) {

@@ -31,7 +31,7 @@ func (l *credentials) RoundTrip(req *http.Request) (*http.Response, error) {
 		header[http.CanonicalHeaderKey(name)] = values
 	}
 	header["Authorization"] = []string{"Bearer " + key}
-	req.Header = header // req is the attempt's own copy, which the link exchange has made
+	req.Header = header // req is the attempt's own copy, which the link wholeResponse has made
 	return l.next.RoundTrip(req)
 }
 

@@ -26,7 +26,7 @@ func (l *limit) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case err != nil: // no response, so nothing is known about the limit
 	case resp.StatusCode == http.StatusTooManyRequests:
-		// All calls pause for the Retry-After of this 429 (at most a minute), which exchange has stored,
+		// All calls pause for the Retry-After of this 429 (at most a minute), which wholeResponse has stored,
 		// and at least for one Delay. The retry of this call has a Delay of its own.
 		k.attempt.Pause = l.throttle.Limited(Rejection{
 			SentAt:     sentAt,

@@ -3,7 +3,7 @@
 // caller interprets the response.
 //
 // Read [New] first: it assembles the chain that each attempt passes through. Then follow an
-// attempt (attempt.go has its description): limit.go, exchange.go, credentials.go,
+// attempt (attempt.go has its description): limit.go, wholeresponse.go, credentials.go,
 // transport.go, and at last retry.go, which asks decide.go what follows it. They use connection.go
 // (what an error of a connection means) and secret.go (how errors lose secrets). How long limit.go waits
 // is in throttle.go and lane.go.
@@ -55,10 +55,10 @@ func FixedKey(key string) func(context.Context) (string, error) {
 // New returns a Client. It does no I/O. Each attempt at a request passes through these links:
 //
 //	retryablehttp  sends the request, asks checkRetry whether to repeat it, and waits in beforeRetry
-//	http.Client    only wraps errors, with the URL; exchange hides redirects from it
+//	http.Client    only wraps errors, with the URL; wholeResponse hides redirects from it
 //	limit          waits until a 429's pause is over, and then for its turn: at a lower pace after
 //	               several 429s, and within the Client's own rate limit
-//	exchange       has the timeout, and reads the whole response
+//	wholeResponse  has the timeout, and reads the whole response
 //	credentials    sets the header, with the API key
 //	transports     keep a request that must not be repeated off idle connections
 //	Transport      connects to the service
@@ -68,7 +68,7 @@ func New(cfg Config) *Client {
 	c.timedOut = fmt.Errorf("no response within %v: %w", cfg.Timeout, os.ErrDeadlineExceeded)
 	var chain http.RoundTripper = newTransports(cfg.Transport)
 	chain = &credentials{next: chain, apiKey: c.apiKey, userAgent: []string{cfg.UserAgent}}
-	chain = &exchange{next: chain, timeout: cfg.Timeout, timedOut: c.timedOut}
+	chain = &wholeResponse{next: chain, timeout: cfg.Timeout, timedOut: c.timedOut}
 	chain = &limit{next: chain, throttle: cfg.Throttle}
 	c.retries = retryablehttp.Client{
 		HTTPClient:   &http.Client{Transport: chain},
@@ -120,16 +120,16 @@ type call struct {
 	Request
 	// sent is the request as retryablehttp sends it.
 	sent retryablehttp.Request
-	// response is that of the last attempt that counts. The link exchange reads it.
+	// response is that of the last attempt that counts. The link wholeResponse reads it.
 	response Response
 	// stream reads the body of a response into buffer, unless the Request brings a Buffer. They are here
 	// because that saves two allocations in each attempt.
 	stream io.LimitedReader
 	buffer bytes.Buffer
-	// attempt is the last one. The link exchange begins it.
+	// attempt is the last one. The link wholeResponse begins it.
 	attempt *Attempt
 	// unconnected is the field of outcome. For a GET, which is always repeatable, it stays false. The
-	// link exchange sets it.
+	// link wholeResponse sets it.
 	unconnected bool
 	// key is that of the last attempt. The link credentials sets it.
 	key string

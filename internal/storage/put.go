@@ -95,7 +95,7 @@ func (p Put) Send(ctx context.Context) Outcome {
 	b := &body{Put: &p, turn: make(chan struct{}, 1)}
 	b.ctx, b.abort = context.WithCancelCause(ctx)
 	b.watchdog = time.AfterFunc(p.Stall, b.stalled)
-	o, err := Run(b.ctx, func() (Outcome, error) { return p.exchange(b) }, func(Outcome) {})
+	o, err := Run(b.ctx, func() (Outcome, error) { return p.roundTrip(b) }, func(Outcome) {})
 	cause := context.Cause(b.ctx) // nil unless ctx, the watchdog or a failed read ended the attempt
 	// A 2xx counts even if reading failed, because storage may have the recording. Any other response
 	// does not, because the failed read has caused it.
@@ -109,8 +109,8 @@ func (p Put) Send(ctx context.Context) Outcome {
 	return o
 }
 
-// exchange sends the request and reads the response.
-func (p *Put) exchange(b *body) (Outcome, error) {
+// roundTrip sends the request and reads the response.
+func (p *Put) roundTrip(b *body) (Outcome, error) {
 	req := &http.Request{
 		Method: http.MethodPut, URL: p.URL, Host: p.URL.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header:        http.Header{"Content-Type": {p.ContentType}, "User-Agent": {p.UserAgent}},

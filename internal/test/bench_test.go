@@ -41,7 +41,7 @@ type refusedByHand struct {
 
 func (e *refusedByHand) Error() string { return e.Refusal.Code + ": " + e.Refusal.Message }
 
-func (c *byHand) exchange(ctx context.Context, method, path string, into any) error {
+func (c *byHand) do(ctx context.Context, method, path string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func BenchmarkGetOne(b *testing.B) {
 	}
 	measure(b, func() { check(c.Meetings.Get(ctx, benchID)) }, func() {
 		m := new(minutes.Meeting)
-		err := raw.exchange(ctx, http.MethodGet, "/v1/meetings/"+benchID, m)
+		err := raw.do(ctx, http.MethodGet, "/v1/meetings/"+benchID, m)
 		check(m, err)
 	})
 }
@@ -164,7 +164,7 @@ func BenchmarkError(b *testing.B) {
 			b.Fatal(err)
 		}
 	}, func() {
-		if raw.exchange(ctx, http.MethodGet, "/v1/meetings/"+benchID, new(minutes.Meeting)) == nil {
+		if raw.do(ctx, http.MethodGet, "/v1/meetings/"+benchID, new(minutes.Meeting)) == nil {
 			b.Fatal("no error")
 		}
 	})
@@ -208,7 +208,7 @@ func BenchmarkListAll(b *testing.B) {
 		cursor := ""
 		for more := true; more; more = cursor != "" {
 			var page minutes.MeetingPage
-			check(n, raw.exchange(ctx, http.MethodGet, "/v1/meetings?limit=50&cursor="+cursor, &page))
+			check(n, raw.do(ctx, http.MethodGet, "/v1/meetings?limit=50&cursor="+cursor, &page))
 			read += len(page.Meetings)
 			cursor = page.NextCursor
 		}

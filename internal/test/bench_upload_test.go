@@ -91,7 +91,7 @@ func (task *uploadTask) byHand(t *testing.T, transport http.RoundTripper) func(m
 	return func(rec minutes.Recording) {
 		for {
 			var target minutes.UploadTarget
-			err := raw.exchange(t.Context(), http.MethodPost, "/v1/meetings/"+benchID+"/upload-url", &target)
+			err := raw.do(t.Context(), http.MethodPost, "/v1/meetings/"+benchID+"/upload-url", &target)
 			require.NoError(t, err)
 			// No file, which the kernel would send by itself: it does so for plain
 			// http alone, which no storage speaks.

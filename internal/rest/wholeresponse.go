@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// exchange sends the request and reads the whole response, both within the timeout. So nothing
+// wholeResponse sends the request and reads the whole response, both within the timeout. So nothing
 // after this link waits for the network. A body that breaks off is a lost connection, except that
 // of a 429 or a 5xx, whose status says enough.
-type exchange struct {
+type wholeResponse struct {
 	next     http.RoundTripper
 	timeout  time.Duration
 	timedOut error // if the timeout has passed
 }
 
-func (l *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
+func (l *wholeResponse) RoundTrip(req *http.Request) (*http.Response, error) {
 	k := callOf(req.Context())
 	a := &Attempt{Request: &k.Request, Number: k.state.attempts + 1}
 	k.attempt = a

@@ -20,7 +20,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-func TestExchange_HasTimeout(t *testing.T) {
+func TestWholeResponse_HasTimeout(t *testing.T) {
 	t.Parallel()
 	// A body of net/http ends with the context of its attempt.
 	half := testbase.ReaderFunc(func([]byte) (int, error) {
@@ -45,7 +45,7 @@ func TestExchange_HasTimeout(t *testing.T) {
 	}
 }
 
-func TestExchange_ReadsResponseUpToLimit(t *testing.T) {
+func TestWholeResponse_ReadsResponseUpToLimit(t *testing.T) {
 	t.Parallel()
 	buffer := new(bytes.Buffer) // for all, because it grows to megabytes
 	for name, test := range map[string]struct {
@@ -73,7 +73,7 @@ func TestExchange_ReadsResponseUpToLimit(t *testing.T) {
 
 // Even a body that was not read to its end is closed, because otherwise it would keep its
 // connection.
-func TestExchange_ClosesBodyOverLimit(t *testing.T) {
+func TestWholeResponse_ClosesBodyOverLimit(t *testing.T) {
 	t.Parallel()
 	body := &closing{Reader: testbase.ReaderFunc(func(p []byte) (int, error) { return len(p), nil })}
 	c := newClient(testbase.RoundTripper(func(*http.Request) (*http.Response, error) {
@@ -97,7 +97,7 @@ func (c *closing) Close() error {
 	return nil
 }
 
-func TestExchange_ToleratesCarelessTransports(t *testing.T) {
+func TestWholeResponse_ToleratesCarelessTransports(t *testing.T) {
 	t.Parallel()
 	endless := testbase.ReaderFunc(func([]byte) (int, error) { select {} })
 	for name, test := range map[string]struct {
@@ -124,7 +124,7 @@ func TestExchange_ToleratesCarelessTransports(t *testing.T) {
 	}
 }
 
-func TestExchange_ReusesConnectionsAfterFailures(t *testing.T) {
+func TestWholeResponse_ReusesConnectionsAfterFailures(t *testing.T) {
 	t.Parallel()
 	statuses := []int{200, 500, 404, 409, 302, 401, 501, 200}
 	var served, opened atomic.Int32
@@ -153,7 +153,7 @@ func TestExchange_ReusesConnectionsAfterFailures(t *testing.T) {
 
 // An abandoned attempt may still write its request when the next one begins. The race detector
 // finds shared state.
-func TestExchange_MayStillWriteDuringTheNext(t *testing.T) {
+func TestWholeResponse_MayStillWriteDuringTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		deaf := &http.Transport{
