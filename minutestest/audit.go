@@ -17,7 +17,7 @@ import (
 // times has only one mistake.
 const maxViolations = 1000
 
-// audit watches what clients do. [ViolationKind] says what a client is, and has the rules.
+// audit checks what clients do. [ViolationKind] says what a client is, and has the rules.
 type audit struct {
 	ignored []ViolationKind
 	// interval is the shortest time between two polls of a meeting.
@@ -25,8 +25,8 @@ type audit struct {
 	meeting  func(id string) (Meeting, bool)
 
 	mu sync.Mutex
-	// watched is by meeting and client.
-	watched    map[string]map[string]*watched
+	// histories is by meeting and client.
+	histories  map[string]map[string]*history
 	violations recent.List[Violation]
 	// creates has the seq of each create that may have taken effect.
 	creates map[repeat]int
@@ -39,15 +39,15 @@ func newAudit(interval time.Duration, ignored []ViolationKind, meeting func(stri
 		ignored:    ignored,
 		interval:   interval,
 		meeting:    meeting,
-		watched:    map[string]map[string]*watched{},
+		histories:  map[string]map[string]*history{},
 		violations: recent.List[Violation]{Max: maxViolations},
 		creates:    map[repeat]int{},
 		lists:      map[place]int{},
 	}
 }
 
-// watched is what the audit knows of a client and a meeting.
-type watched struct {
+// history is what the audit knows of a client and a meeting.
+type history struct {
 	// workers is how many programs may be behind the client. Over a socket, they may share a key, so it
 	// counts those it can tell apart. An in-memory client is always one.
 	workers int
@@ -89,91 +89,91 @@ func (x *exchange) shown() bool {
 	return x.Status == http.StatusOK && !x.Lost && x.Method == http.MethodGet
 }
 
-// watch checks one request and its response.
-func (a *audit) watch(x *exchange) {
+// check judges one request and its response.
+func (a *audit) check(x *exchange) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch x.Operation {
 	case "":
 		return
 	case minutes.OpMeetingsGet:
-		a.watchStatus(x)
+		a.checkStatus(x)
 	case minutes.OpMeetingsMinutes, minutes.OpMeetingsTranscript:
-		a.watchNotReady(x)
+		a.checkNotReady(x)
 	case minutes.OpMeetingsCreate:
-		a.watchWorkers(x)
+		a.countWorkers(x)
 		if x.names.ExternalID == "" {
-			a.watchRepeat(x)
+			a.checkRepeat(x)
 		}
 	case minutes.OpMembersCreate:
 		if x.names.Email == "" { // otherwise the second one gets EMAIL_TAKEN
-			a.watchRepeat(x)
+			a.checkRepeat(x)
 		}
 	case minutes.OpProjectsCreate:
-		a.watchRepeat(x)
+		a.checkRepeat(x)
 	case minutes.OpMeetingsList, minutes.OpMembersList, minutes.OpProjectsList:
-		a.watchList(x)
+		a.noteList(x)
 	case minutes.OpUpload:
-		a.watchCredential(x)
+		a.checkCredential(x)
 		a.forgetPolls(x.MeetingID)
 	case minutes.OpMeetingsUploadURL:
-		a.watchUploadURL(x)
+		a.checkUploadURL(x)
 		a.forgetPolls(x.MeetingID)
 	}
-	a.watchContentType(x)
+	a.checkContentType(x)
 }
 
 // of returns what is known of a request's client and meeting.
-func (a *audit) of(x *exchange) *watched {
-	clients := a.watched[x.MeetingID]
+func (a *audit) of(x *exchange) *history {
+	clients := a.histories[x.MeetingID]
 	if clients == nil {
-		clients = map[string]*watched{}
-		a.watched[x.MeetingID] = clients
+		clients = map[string]*history{}
+		a.histories[x.MeetingID] = clients
 	}
-	w := clients[x.client()]
-	if w == nil {
-		w = &watched{workers: 1, polls: map[minutes.Operation][]poll{}}
-		clients[x.client()] = w
+	h := clients[x.client()]
+	if h == nil {
+		h = &history{workers: 1, polls: map[minutes.Operation][]poll{}}
+		clients[x.client()] = h
 	}
-	return w
+	return h
 }
 
-// watchWorkers finds out that several workers share a key over a socket: a create that returns a
+// countWorkers notes that several workers share a key over a socket: a create that returns a
 // meeting that exists may be another worker's.
-func (a *audit) watchWorkers(x *exchange) {
+func (a *audit) countWorkers(x *exchange) {
 	if x.sender == 0 && x.Status == http.StatusOK && !x.Lost {
 		a.of(x).workers++
 	}
 }
 
-// watchStatus finds a client that polls a meeting too early.
-func (a *audit) watchStatus(x *exchange) {
+// checkStatus finds a client that polls a meeting too early.
+func (a *audit) checkStatus(x *exchange) {
 	found := x.response.MeetingStatus
 	if !x.shown() || found == "" {
 		return
 	}
-	w := a.of(x)
+	h := a.of(x)
 	if found == minutes.StatusCreated {
-		w.rejections = 0 // the client may ask for an upload URL: it has been shown no audio
+		h.rejections = 0 // the client may ask for an upload URL: it has been shown no audio
 	}
 	now := poll{x.arrivedAt, string(found)}
-	before := w.remember(x.Operation, now)
+	before := h.remember(x.Operation, now)
 	since := now.at.Sub(before.at)
 	switch {
 	case !a.isEarly(before, now) || found.Final():
-	case w.workers > 1:
+	case h.workers > 1:
 		a.add(ViolationPoll, x, fmt.Sprintf("%s was polled %d times in %v, and was %s; ",
-			a.nameOf(x.MeetingID), w.workers+1, since, found)+
-			fmt.Sprintf("%d workers may poll it %d times in %v", w.workers, w.workers, a.interval))
+			a.nameOf(x.MeetingID), h.workers+1, since, found)+
+			fmt.Sprintf("%d workers may poll it %d times in %v", h.workers, h.workers, a.interval))
 	default:
 		a.add(ViolationPoll, x, fmt.Sprintf("%s was polled again after %v instead of %v, and was %s both times",
 			a.nameOf(x.MeetingID), since, a.interval, found))
 	}
 }
 
-// watchNotReady finds a client that polls for minutes or a transcript instead of the meeting. After
+// checkNotReady finds a client that polls for minutes or a transcript instead of the meeting. After
 // the end of a meeting, there is nothing to wait for.
-func (a *audit) watchNotReady(x *exchange) {
+func (a *audit) checkNotReady(x *exchange) {
 	code := minutes.ErrorCode(x.Code)
 	notReady := code == minutes.ErrMinutesNotReady || code == minutes.ErrTranscriptNotReady
 	if !notReady || x.Lost || x.response.MeetingStatus.Final() {
@@ -189,13 +189,13 @@ func (a *audit) watchNotReady(x *exchange) {
 
 // remember adds a poll, and returns the earlier one that it follows: the last one or, if there may
 // be two workers, the one before the last, and so on.
-func (w *watched) remember(op minutes.Operation, now poll) (before poll) {
-	polls := w.polls[op]
-	if len(polls) == w.workers {
+func (h *history) remember(op minutes.Operation, now poll) (before poll) {
+	polls := h.polls[op]
+	if len(polls) == h.workers {
 		before = polls[0]
 		polls = polls[1:]
 	}
-	w.polls[op] = append(polls, now)
+	h.polls[op] = append(polls, now)
 	return before
 }
 
@@ -209,45 +209,45 @@ func (a *audit) isEarly(before, now poll) bool {
 
 // forgetPolls excuses the next poll of a meeting.
 func (a *audit) forgetPolls(meetingID string) {
-	for _, w := range a.watched[meetingID] {
-		clear(w.polls)
+	for _, h := range a.histories[meetingID] {
+		clear(h.polls)
 	}
 }
 
-// watchCredential finds a client that shows its key to storage.
-func (a *audit) watchCredential(x *exchange) {
+// checkCredential finds a client that shows its key to storage.
+func (a *audit) checkCredential(x *exchange) {
 	if x.Header["Authorization"] != nil {
 		a.add(ViolationCredential, x, "an Authorization header was sent to storage")
 	}
 }
 
-// watchUploadURL finds a client that asks for an upload URL again and again after the service has
+// checkUploadURL finds a client that asks for an upload URL again and again after the service has
 // said that the meeting has its audio. A client may get this error twice, because two of its
 // goroutines may be too late, and once more for each further worker.
-func (a *audit) watchUploadURL(x *exchange) {
+func (a *audit) checkUploadURL(x *exchange) {
 	found := x.response.MeetingStatus
 	if x.Lost || x.Code != string(minutes.ErrBadRequest) || found == "" || found == minutes.StatusCreated {
 		return
 	}
-	w := a.of(x)
-	w.rejections++
-	if w.rejections > w.workers+1 {
+	h := a.of(x)
+	h.rejections++
+	if h.rejections > h.workers+1 {
 		a.add(ViolationUploadURL, x, fmt.Sprintf("asked for an upload URL again for %s, ", a.nameOf(x.MeetingID))+
 			fmt.Sprintf("which is %s and so has its audio", found))
 	}
 }
 
-// watchList remembers that a client could see what exists. The Server may notice a lost create only
+// noteList notes that a client could see what exists. The Server may notice a lost create only
 // after the list page that follows it, so the numbers of the requests count.
-func (a *audit) watchList(x *exchange) {
+func (a *audit) noteList(x *exchange) {
 	if x.shown() {
 		a.lists[x.place()] = max(a.lists[x.place()], x.Seq)
 	}
 }
 
-// watchRepeat compares a create with those that may have taken effect before, unless the client has
+// checkRepeat compares a create with those that may have taken effect before, unless the client has
 // listed what exists since then.
-func (a *audit) watchRepeat(x *exchange) {
+func (a *audit) checkRepeat(x *exchange) {
 	this := repeat{x.place(), string(x.body)}
 	first, again := a.creates[this]
 	delete(a.creates, this)
@@ -261,8 +261,8 @@ func (a *audit) watchRepeat(x *exchange) {
 	}
 }
 
-// watchContentType checks how a JSON body was sent.
-func (a *audit) watchContentType(x *exchange) {
+// checkContentType checks how a JSON body was sent.
+func (a *audit) checkContentType(x *exchange) {
 	if len(x.body) == 0 {
 		return
 	}
@@ -276,8 +276,8 @@ func (a *audit) watchContentType(x *exchange) {
 	}
 }
 
-// watchOpenBody notes that a client left a response open.
-func (a *audit) watchOpenBody(body *openBody) {
+// noteOpenBody notes that a client left a response open.
+func (a *audit) noteOpenBody(body *openBody) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	op, meetingID := engine.Identify(body.req)

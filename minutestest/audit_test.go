@@ -544,7 +544,7 @@ func TestWithoutAudit_IgnoresViolations(t *testing.T) {
 		opts []minutestest.Option
 		want []minutestest.ViolationKind
 	}{
-		"all watched":   {nil, []minutestest.ViolationKind{minutestest.ViolationPoll, minutestest.ViolationCredential}},
+		"all checked":   {nil, []minutestest.ViolationKind{minutestest.ViolationPoll, minutestest.ViolationCredential}},
 		"all kinds off": {[]minutestest.Option{minutestest.WithoutAudit()}, nil},
 		"not polls": {[]minutestest.Option{minutestest.WithoutAudit(minutestest.ViolationPoll)},
 			[]minutestest.ViolationKind{minutestest.ViolationCredential}},
@@ -597,5 +597,5 @@ func TestAudit_KnowsWhatMustNotBeRepeated(t *testing.T) {
 			unsafe = append(unsafe, minutes.Operation(row.Operation))
 		}
 	}
-	require.ElementsMatch(t, unsafe, decided, "add the operation to the switch of watch, if need be, and to this list")
+	require.ElementsMatch(t, unsafe, decided, "add the operation to the switch of audit.check, if need be, and to this list")
 }

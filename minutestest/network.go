@@ -110,7 +110,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.Body == http.NoBody {
 		return resp, err
 	}
-	resp.Body = t.network.watchBody(resp.Body, req)
+	resp.Body = t.network.newOpenBody(resp.Body, req)
 	return resp, nil
 }
 

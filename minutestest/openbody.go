@@ -18,8 +18,8 @@ type openBody struct {
 	req *http.Request
 }
 
-// watchBody returns body as one that is open from now on.
-func (n *network) watchBody(body io.ReadCloser, req *http.Request) *openBody {
+// newOpenBody returns body as one that is open from now on.
+func (n *network) newOpenBody(body io.ReadCloser, req *http.Request) *openBody {
 	o := &openBody{ReadCloser: body, network: n, bubble: inBubble(), at: time.Now(), req: req}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -209,7 +209,7 @@ func (s *Server) conclude(x *exchange) {
 	x.Request = x.entry()
 	x.Took = time.Since(x.arrivedAt)
 	x.Lost = x.Lost || !x.clientIsThere()
-	s.audit.watch(x)
+	s.audit.check(x)
 	s.journal.Add(x.Request)
 	if s.log != nil {
 		inTheOpen(func() { s.log(x.Request) })

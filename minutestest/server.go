@@ -360,7 +360,7 @@ func newHTTPServer(h http.Handler) *http.Server {
 // requests that the Server has seen stay readable, and closing it twice does no harm.
 func (s *Server) Close() error {
 	for _, body := range s.network.leftOpen() {
-		s.audit.watchOpenBody(body)
+		s.audit.noteOpenBody(body)
 	}
 	s.network.close()
 	s.mu.Lock()

@@ -20,8 +20,8 @@ type connecting struct {
 	connected atomic.Bool // it has one, with TLS, so that the request may be sent
 }
 
-// watch returns a context whose request reports to c.
-func (c *connecting) watch(ctx context.Context) context.Context {
+// trace returns a context whose request reports to c.
+func (c *connecting) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { c.began.Store(true) },
 		GotConn: func(httptrace.GotConnInfo) { c.connected.Store(true) },

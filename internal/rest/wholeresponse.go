@@ -30,7 +30,7 @@ func (l *wholeResponse) RoundTrip(req *http.Request) (*http.Response, error) {
 	var way *connecting
 	if req.Method != http.MethodGet { // it does not matter whether a GET was sent
 		way = new(connecting)
-		ctx = way.watch(ctx)
+		ctx = way.trace(ctx)
 	}
 	resp, err := l.next.RoundTrip(k.unrepeated(req.WithContext(ctx)))
 	k.unconnected = way != nil && way.failed()

@@ -14,8 +14,8 @@ import (
 // its connection.
 type connection struct{ tcp atomic.Pointer[net.TCPConn] }
 
-// watch returns a context whose request reports its connection to c.
-func (c *connection) watch(ctx context.Context) context.Context {
+// trace returns a context whose request reports its connection to c.
+func (c *connection) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
 			tcp := tcpOf(info.Conn)

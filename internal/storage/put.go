@@ -129,7 +129,7 @@ func (p *Put) roundTrip(b *body) (Outcome, error) {
 		end(context.Cause(b.ctx))
 	})
 	defer stop()
-	resp, err := p.Transport.RoundTrip(req.WithContext(b.connection.watch(ctx)))
+	resp, err := p.Transport.RoundTrip(req.WithContext(b.connection.trace(ctx)))
 	switch {
 	case err != nil:
 		return Outcome{}, p.Mask.Err(err)
