@@ -34,7 +34,7 @@ var errClosed = errors.New("the Server is closed")
 //   - Every dial makes a connection with an [http.Server] of its own, in the goroutine that dials.
 //     So both ends are in the bubble of the caller. It serves one request, because an idle
 //     connection, kept for reuse, would keep its bubble from ending.
-//   - A connection is two pipes, one for each direction (link.go). So the server can end its
+//   - A connection is two pipes, one for each direction (connection.go). So the server can end its
 //     response and still read what the client has yet to send, as with TCP; a client that is
 //     rejected early then reads the response instead of losing it to a reset.
 //   - Where net/http closes its half of a connection and then sleeps for half a second before it
@@ -153,7 +153,7 @@ func (n *network) dial(number uint64, addr string) (net.Conn, error) {
 	if host != apiHost && host != storageHost {
 		return nil, &net.DNSError{Err: "no such host in this in-memory network", Name: host, IsNotFound: true}
 	}
-	client, server := newLink(inBubble())
+	client, server := newConnection(inBubble())
 	server.gone = func() {
 		n.mu.Lock()
 		delete(n.live, server)

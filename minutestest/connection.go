@@ -15,43 +15,43 @@ import (
 // closed.
 const lingerTime = 10 * time.Second
 
-// link is one end of a connection: two pipes, one for each direction (the second trick of network).
-type link struct {
+// pipes are one end of a connection: one pipe for each direction (the second trick of network).
+type pipes struct {
 	in, out net.Conn
 	// isReset is whether the server has reset the connection, so that both ends see ECONNRESET.
 	isReset *atomic.Bool
 }
 
-func newLink(bubble bool) (*clientEnd, *serverEnd) {
+func newConnection(bubble bool) (*clientEnd, *serverEnd) {
 	upOut, upIn := net.Pipe()     // client to server
 	downOut, downIn := net.Pipe() // server to client
 	isReset := new(atomic.Bool)
 	ctx, cancel := context.WithCancel(context.Background())
 	server := &serverEnd{
-		link:   link{in: upIn, out: downOut, isReset: isReset},
+		pipes:  pipes{in: upIn, out: downOut, isReset: isReset},
 		ctx:    ctx,
 		cancel: cancel,
 		bubble: bubble,
 	}
-	client := &clientEnd{link: link{in: downIn, out: upOut, isReset: isReset}, server: server}
+	client := &clientEnd{pipes: pipes{in: downIn, out: upOut, isReset: isReset}, server: server}
 	return client, server
 }
 
-func (l *link) Read(p []byte) (int, error) {
-	n, err := l.in.Read(p)
-	return n, l.seen("read", err)
+func (p *pipes) Read(b []byte) (int, error) {
+	n, err := p.in.Read(b)
+	return n, p.seen("read", err)
 }
 
-func (l *link) Write(p []byte) (int, error) {
-	n, err := l.out.Write(p)
-	return n, l.seen("write", err)
+func (p *pipes) Write(b []byte) (int, error) {
+	n, err := p.out.Write(b)
+	return n, p.seen("write", err)
 }
 
 // seen converts the end of a pipe into the error that a socket reports.
-func (l *link) seen(op string, err error) error {
+func (p *pipes) seen(op string, err error) error {
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe)
 	switch {
-	case ended && l.isReset.Load():
+	case ended && p.isReset.Load():
 		return &net.OpError{Op: op, Net: "tcp", Err: errReset}
 	case ended && op == "write":
 		return &net.OpError{Op: op, Net: "tcp", Err: errBrokenPipe}
@@ -59,15 +59,15 @@ func (l *link) seen(op string, err error) error {
 	return err
 }
 
-func (l *link) SetDeadline(t time.Time) error {
-	return errors.Join(l.in.SetReadDeadline(t), l.out.SetWriteDeadline(t))
+func (p *pipes) SetDeadline(t time.Time) error {
+	return errors.Join(p.in.SetReadDeadline(t), p.out.SetWriteDeadline(t))
 }
-func (l *link) SetReadDeadline(t time.Time) error  { return l.in.SetReadDeadline(t) }
-func (l *link) SetWriteDeadline(t time.Time) error { return l.out.SetWriteDeadline(t) }
+func (p *pipes) SetReadDeadline(t time.Time) error  { return p.in.SetReadDeadline(t) }
+func (p *pipes) SetWriteDeadline(t time.Time) error { return p.out.SetWriteDeadline(t) }
 
 // clientEnd is the end that a transport holds.
 type clientEnd struct {
-	link
+	pipes
 	server *serverEnd
 }
 
@@ -83,7 +83,7 @@ func (c *clientEnd) RemoteAddr() net.Addr { return pipeAddr(apiHost) }
 
 // serverEnd is the end that an [http.Server] holds.
 type serverEnd struct {
-	link
+	pipes
 	// ctx is that of the requests served on this connection.
 	ctx    context.Context
 	cancel context.CancelFunc
