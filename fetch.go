@@ -27,7 +27,7 @@ func (c *core) fetch(ctx context.Context, r *Result, o WaitOptions, unseen *slot
 		if err != nil {
 			return &WaitError{MeetingID: r.MeetingID, Meeting: r.Meeting, Err: rest.Join(last, err)}
 		}
-		last = c.fetchMissing(ctx, r, o)
+		last = c.fetchTexts(ctx, r, o)
 		if last == nil {
 			return nil
 		}
@@ -44,8 +44,8 @@ func (c *core) fetch(ctx context.Context, r *Result, o WaitOptions, unseen *slot
 	}
 }
 
-// fetchMissing makes one attempt at each text that r lacks, until one fails.
-func (c *core) fetchMissing(ctx context.Context, r *Result, o WaitOptions) (err error) {
+// fetchTexts makes one attempt at each text that r lacks, until one fails.
+func (c *core) fetchTexts(ctx context.Context, r *Result, o WaitOptions) (err error) {
 	if o.fetchesMinutes() && r.Minutes == nil {
 		in := minutesRequest(r.MeetingID, o.Format)
 		in.Once = true

@@ -96,7 +96,7 @@ func share(part float64, pages int) float64 { return part * 10 * float64(pages+2
 //	Pages pay together, not each alone:
 //	    waits for ten meetings that sink in the list,
 //	    below 2,400 newer ones and further              21 → 145 requests a minute
-//	A sweep looks one page further for every eight missing meetings (without it: always two pages):
+//	A sweep looks one page further for every eight meetings not found (without it: always two pages):
 //	    1,000 waits below 2,000 newer meetings          123 → 1,117 requests a minute
 //	    10,000 waits below 5,000 newer meetings         630 → 3,553 requests a minute
 //	    100 waits below 500 newer meetings              25 → 199 requests a minute

@@ -49,7 +49,7 @@ type window struct {
 
 	// sweep is under way. It is nil between two sweeps.
 	sweep *sweep
-	// lookedAt is when the last sweep began that looked further for all missing meetings.
+	// lookedAt is when the last sweep began that looked further for all that it sought.
 	lookedAt time.Duration
 	// reading means that its next page is under way.
 	reading bool
@@ -78,8 +78,8 @@ type sweep struct {
 	// saved is how many GETs the pages below that one save. These pages have not paid for themselves
 	// yet.
 	saved int
-	// missing is how many meetings no page of this sweep has shown.
-	missing int
+	// stillSought is how many meetings no page of this sweep has shown yet.
+	stillSought int
 	// inVain is how many of these, at its beginning, an earlier sweep had sought and not shown. It is 0
 	// if the sweep looks further for them, too.
 	inVain int
@@ -125,14 +125,14 @@ func (p *plan) seek(w *watch, now time.Duration) {
 			p.sweep.inVain++
 		}
 		w.sought = p.sweep
-		p.sweep.missing++
+		p.sweep.stillSought++
 	}
 }
 
 // found ends the search for a meeting: a page has shown it, or nobody awaits it any more.
 func (p *plan) found(w *watch) {
 	if p.sweep != nil && w.sought == p.sweep {
-		p.sweep.missing--
+		p.sweep.stillSought--
 	}
 	w.sought = nil
 }
@@ -174,7 +174,7 @@ func (p *plan) pageRead(now time.Duration, page listPage) {
 	// If a Discovery needs it, it goes on, but no meeting waits for it.
 	slow := s.spent+s.spent/time.Duration(s.pages) > cycleOf(p.awaited)*6/5
 	// One page, if any, is enough for meetings that sink slowly, and for those sought in vain.
-	further := max(min(s.missing/lookAhead, 1), (s.missing-s.inVain)/lookAhead)
+	further := max(min(s.stillSought/lookAhead, 1), (s.stillSought-s.inVain)/lookAhead)
 	enough := slow || !trusted || s.pages >= p.depth+further
 	switch {
 	case page.next == "" || enough && !page.wantsNext:
