@@ -32,13 +32,13 @@ func (c *core) fetch(ctx context.Context, r *Result, o WaitOptions, unseen *slot
 			return nil
 		}
 		unseen.free()
-		wait, again := failures.next(last, c.unknownYet(r.MeetingID, last), time.Now())
+		delay, again := failures.next(last, c.unknownYet(r.MeetingID, last), time.Now())
 		if again && failures.inARow > 0 {
 			// An outage gets few requests, however many meetings are ready.
 			_ = rest.Sleep(ctx, time.Second)
 		}
 		requesting.free()
-		if !again || rest.Sleep(ctx, wait) != nil {
+		if !again || rest.Sleep(ctx, delay) != nil {
 			return &WaitError{MeetingID: r.MeetingID, Meeting: r.Meeting, Err: rest.WithCause(ctx, last)}
 		}
 	}
@@ -65,9 +65,9 @@ type fetchFailures struct {
 	foreignSince time.Time // when the present row of foreign failures began; zero if something else came last
 }
 
-// next returns how long to wait before the next request. Like a wait, a fetch ends after ten
+// next returns the delay before the next request. Like a wait, a fetch ends after ten
 // minutes of nothing but foreign failures. unknownYet is what core.unknownYet says of err.
-func (f *fetchFailures) next(err error, unknownYet bool, now time.Time) (wait time.Duration, again bool) {
+func (f *fetchFailures) next(err error, unknownYet bool, now time.Time) (delay time.Duration, again bool) {
 	kind := kindOf(err)
 	ends := failure.Means[kind].EndsWait
 	switch {
@@ -84,7 +84,7 @@ func (f *fetchFailures) next(err error, unknownYet bool, now time.Time) (wait ti
 		return 0, false
 	}
 	asked, _ := RetryAfter(err)
-	wait = rest.Delay(f.inARow, min(asked, poll.MaxAsked))
+	delay = rest.Delay(f.inARow, min(asked, poll.MaxAsked))
 	f.inARow++
-	return wait, true
+	return delay, true
 }

@@ -58,7 +58,7 @@ func AttemptFromContext(ctx context.Context) (info AttemptInfo, ok bool) {
 	return infoOf(a), true
 }
 
-func infoOf(a *rest.Attempt) AttemptInfo {
+func infoOf(a *rest.AttemptReport) AttemptInfo {
 	r := a.Request
 	return AttemptInfo{
 		Operation: Operation(r.Operation), MeetingID: r.MeetingID, Number: a.Number, Shared: r.Background,
@@ -66,7 +66,7 @@ func infoOf(a *rest.Attempt) AttemptInfo {
 }
 
 // observeRequest reports an attempt at an API call.
-func (c *core) observeRequest(ctx context.Context, a rest.Attempt) {
+func (c *core) observeRequest(ctx context.Context, a rest.AttemptReport) {
 	e := Attempt{
 		AttemptInfo: infoOf(&a),
 		Method:      a.Request.Method,

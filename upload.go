@@ -144,7 +144,7 @@ func (c *core) upload(
 			c.poller.Ask(id, true) // so that whoever waits for the meeting sees its audio soon
 			return true, nil
 		}
-		err = rest.Sleep(ctx, next.Wait)
+		err = rest.Sleep(ctx, next.Delay)
 		if err != nil {
 			return false, u.failure(ctx, err)
 		}
@@ -242,17 +242,17 @@ func (u *upload) send(ctx context.Context) storage.Decision {
 	number := u.state.Attempts + 1
 	sentAt := time.Now()
 	request := &rest.Request{Operation: string(OpUpload), MeetingID: u.id}
-	o := u.put.Send(rest.WithAttempt(ctx, &rest.Attempt{Request: request, Number: number}))
-	wait := rest.Delay(u.state.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
+	o := u.put.Send(rest.WithAttempt(ctx, &rest.AttemptReport{Request: request, Number: number}))
+	delay := rest.Delay(u.state.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
 	if o.Busy() {
-		c.storageThrottle.Limited(rest.Rejection{SentAt: sentAt, Delay: wait})
+		c.storageThrottle.Limited(rest.Rejection{SentAt: sentAt, Delay: delay})
 	} else if o.StatusCode != 0 {
 		c.storageThrottle.Accepted()
 	}
 	if at := c.lastStored.Load(); at != nil {
 		u.state.LastStored = *at
 	}
-	next, state := storage.Decide(u.state, o, time.Now(), wait)
+	next, state := storage.Decide(u.state, o, time.Now(), delay)
 	u.state = state
 	u.put.WithoutExpect = state.WithoutExpect
 	u.lastErr = o.Err
@@ -268,7 +268,7 @@ func (u *upload) send(ctx context.Context) storage.Decision {
 	}
 	if next.Step == storage.Retry || next.Step == storage.Renew {
 		a.WillRetry = true
-		a.RetryIn = next.Wait
+		a.RetryIn = next.Delay
 	}
 	c.observe(ctx, a)
 	return next

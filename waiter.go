@@ -270,7 +270,7 @@ func (g *goal) judge(s poll.Snapshot[*Meeting], now time.Time) (verdict, error) 
 // error.
 func (c *core) waitFor(ctx context.Context, id string, g goal) (*Meeting, error) {
 	var last Status
-	return c.await(ctx, id, g.rarely, func(s poll.Snapshot[*Meeting]) (verdict, error) {
+	return c.eachSnapshot(ctx, id, g.rarely, func(s poll.Snapshot[*Meeting]) (verdict, error) {
 		status := s.Meeting.Status
 		if status != last {
 			last = status
@@ -288,7 +288,7 @@ func (c *core) waitFor(ctx context.Context, id string, g goal) (*Meeting, error)
 // been sent at a time or later and, if fresh is set, after look was called.
 func (c *core) look(ctx context.Context, id string, fresh bool, by time.Time) (*Meeting, error) {
 	called := c.poller.Sending() // later requests have higher numbers
-	return c.await(ctx, id, false, func(s poll.Snapshot[*Meeting]) (verdict, error) {
+	return c.eachSnapshot(ctx, id, false, func(s poll.Snapshot[*Meeting]) (verdict, error) {
 		early := fresh && s.Sent.Number < called.Number || s.Sent.At.Before(by)
 		switch {
 		case s.Meeting.Status != StatusCreated:
@@ -300,9 +300,9 @@ func (c *core) look(ctx context.Context, id string, fresh bool, by time.Time) (*
 	})
 }
 
-// await calls judge with each snapshot of a meeting until judge or the poller ends the wait, or ctx
+// eachSnapshot calls judge with each snapshot of a meeting until judge or the poller ends the wait, or ctx
 // is done. It returns the meeting as last seen, even with an error.
-func (c *core) await(
+func (c *core) eachSnapshot(
 	ctx context.Context, id string, rarely bool, judge func(poll.Snapshot[*Meeting]) (verdict, error),
 ) (last *Meeting, err error) {
 	if ctx.Err() != nil {

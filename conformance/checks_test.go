@@ -158,7 +158,7 @@ func fromRecordingToMinutes(r *run) {
 	again := r.put(target.text("upload_url"), r.contentType, r.audio)
 	r.assuming().that(again.status == 403 && again.storageCode() == "AccessDenied",
 		"a second use of the URL: %d", again.status)
-	final := r.await(path)
+	final := r.pollUntilFinal(path)
 	r.rejects(409, "PARTICIPANTS_LOCKED", "PUT "+path+`/participants {"participant_ids":[]}`)
 	if r.that(final.text("status") == "minutes_ready", "the meeting ends as %s", final.text("status")) {
 		r.that(final.number("duration_seconds") > 0, "duration_seconds is %s", final.text("duration_seconds"))
@@ -172,8 +172,8 @@ func fromRecordingToMinutes(r *run) {
 		"a new title and a new time took usage from %s to %s", before.raw, after.raw)
 }
 
-// await polls a meeting until its status is final. It moves the fake on instead.
-func (r *run) await(path string) *response {
+// pollUntilFinal polls a meeting until its status is final. It moves the fake on instead.
+func (r *run) pollUntilFinal(path string) *response {
 	order := []string{"created", "audio_uploaded", "transcribing", "transcribed", "generating_minutes"}
 	for seen := 0; ; {
 		m := r.send("GET " + path)

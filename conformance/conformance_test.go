@@ -73,7 +73,7 @@ func newService(t *testing.T) *service {
 	t.Helper()
 	base := os.Getenv("MINUTES_CONFORMANCE_BASE_URL")
 	if base == "" {
-		// so that await sees each status
+		// so that pollUntilFinal sees each status
 		stages := minutestest.Stages{Prepare: time.Hour, Transcribe: time.Hour, Write: time.Hour}
 		// because the checks break rules on purpose
 		fake := minutestest.NewServer(t, minutestest.WithoutAudit())

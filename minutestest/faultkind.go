@@ -287,7 +287,7 @@ func checkCall(f Fault) error {
 // afterwards.
 func callFunction(x *exchange, f Fault) {
 	inTheOpen(func() { f.callback(x.entry()) })
-	pause(x.r.Context(), 1) // in a bubble, this ends only after a canceled client has stopped
+	sleep(x.r.Context(), 1) // in a bubble, this ends only after a canceled client has stopped
 }
 
 func checkRate(f Fault) error {

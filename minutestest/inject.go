@@ -212,8 +212,8 @@ type Injection struct {
 	faults []Fault
 	// began is when it was injected or its window began, by the service's clock.
 	began time.Time
-	// line is where a test called Inject, such as "weekly_test.go:42: ".
-	line string
+	// calledAt is where a test called Inject, such as "weekly_test.go:42: ".
+	calledAt string
 
 	// mu is that of all Injections of the Server. It guards the rest.
 	mu *sync.Mutex
@@ -251,7 +251,7 @@ func (s *Server) Inject(m Match, faults ...Fault) *Injection {
 		return i
 	}
 	if _, file, line, ok := runtime.Caller(1); ok && s.inTest {
-		i.line = fmt.Sprintf("%s:%d: ", filepath.Base(file), line)
+		i.calledAt = fmt.Sprintf("%s:%d: ", filepath.Base(file), line)
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -359,7 +359,7 @@ func (i *Injection) unused() string {
 		asked = "at least 1"
 	}
 	return fmt.Sprintf("%sthe fault %q, injected into requests %s, was applied %s instead of %s, and %s matched",
-		i.line, i.next(), i.match, plural(i.applied, "time"), asked, plural(i.seen, "request"))
+		i.calledAt, i.next(), i.match, plural(i.applied, "time"), asked, plural(i.seen, "request"))
 }
 
 func plural(n int, what string) string {
@@ -444,7 +444,7 @@ func (s *Server) dialError(r *http.Request) error {
 	if !ok {
 		return nil
 	}
-	if !pause(r.Context(), time.Duration(fault.form.Delay)) {
+	if !sleep(r.Context(), time.Duration(fault.form.Delay)) {
 		return r.Context().Err()
 	}
 	return fault.kind().dialError(r.URL.Hostname())

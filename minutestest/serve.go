@@ -139,7 +139,7 @@ func (s *Server) apply(x *exchange, f Fault) {
 		}
 		s.handle(x)
 	}
-	pause(x.r.Context(), time.Duration(f.form.Delay))
+	sleep(x.r.Context(), time.Duration(f.form.Delay))
 	if x.clientIsThere() && kind.act != nil {
 		kind.act(x, f)
 	}
@@ -261,7 +261,7 @@ func (x *exchange) sendSlowly(w http.ResponseWriter, body []byte) bool {
 	const pieces = 10
 	for i := range pieces {
 		_ = http.NewResponseController(w).Flush()
-		if !pause(x.r.Context(), x.over/pieces) {
+		if !sleep(x.r.Context(), x.over/pieces) {
 			return false
 		}
 		piece := body[len(body)*i/pieces : len(body)*(i+1)/pieces]
@@ -281,14 +281,14 @@ type slowBody struct {
 
 func (b *slowBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.bytesPerSecond)]) // a second's worth
-	if !pause(b.ctx, timeFor(int64(n), b.bytesPerSecond)) {
+	if !sleep(b.ctx, timeFor(int64(n), b.bytesPerSecond)) {
 		return n, b.ctx.Err()
 	}
 	return n, err
 }
 
-// pause waits for d, and reports whether the client is still there.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleep waits for d, and reports whether the client is still there.
+func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}

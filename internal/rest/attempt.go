@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Attempt is one attempt at a request, for observers. Only Request and Number are set while it is
-// under way.
-type Attempt struct {
+// AttemptReport is what observers and transports learn about an attempt at a request. Only Request and
+// Number are set while it is under way.
+type AttemptReport struct {
 	Request *Request
 	Number  int // from 1
 
@@ -23,12 +23,12 @@ type Attempt struct {
 type attemptKey struct{}
 
 // WithAttempt returns a context for an attempt.
-func WithAttempt(ctx context.Context, a *Attempt) context.Context {
+func WithAttempt(ctx context.Context, a *AttemptReport) context.Context {
 	return context.WithValue(ctx, attemptKey{}, a)
 }
 
 // AttemptOf returns the attempt that ctx belongs to, or nil.
-func AttemptOf(ctx context.Context) *Attempt {
-	a, _ := ctx.Value(attemptKey{}).(*Attempt)
+func AttemptOf(ctx context.Context) *AttemptReport {
+	a, _ := ctx.Value(attemptKey{}).(*AttemptReport)
 	return a
 }

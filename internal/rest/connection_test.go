@@ -74,10 +74,10 @@ func TestRetry_IfThereWasNoConnection(t *testing.T) {
 			base := breakOff()
 			base.Scheme = test.scheme
 			ctx, cancel := context.WithCancel(t.Context())
-			var first Attempt
+			var first AttemptReport
 			c := newClient(APITransport(test.next), func(cfg *Config) {
 				cfg.Base = base
-				cfg.Observe = func(_ context.Context, a Attempt) {
+				cfg.Observe = func(_ context.Context, a AttemptReport) {
 					first = a
 					cancel()
 				}
@@ -141,11 +141,11 @@ func TestRetry_IfHTTP2RefusesTheStream(t *testing.T) {
 				}()
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				var first Attempt
+				var first AttemptReport
 				next := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 				c := newClient(APITransport(next), func(cfg *Config) {
 					cfg.Base = &url.URL{Scheme: "https", Host: listener.Addr().String()}
-					cfg.Observe = func(_ context.Context, a Attempt) {
+					cfg.Observe = func(_ context.Context, a AttemptReport) {
 						first = a
 						cancel()
 					}

@@ -116,7 +116,7 @@ func TestCredentials_KeyMayChange(t *testing.T) {
 						if test.answers[0].status == 401 {
 							cfg.MaxRetries = 0
 						}
-						cfg.Observe = func(context.Context, Attempt) { observed++ }
+						cfg.Observe = func(context.Context, AttemptReport) { observed++ }
 					})
 					began := time.Now()
 					resp, err := c.Call(t.Context(), in)

@@ -33,9 +33,9 @@ type decision struct {
 	dropResponse bool
 }
 
-// wait returns how long to wait before the retry. It is random, so that clients that failed together
+// delay returns how long to wait before the retry. It is random, so that clients that failed together
 // do not retry together.
-func (d decision) wait() time.Duration { return d.least + rand.N(d.most-d.least+1) }
+func (d decision) delay() time.Duration { return d.least + rand.N(d.most-d.least+1) }
 
 // outcome is how an attempt ended.
 type outcome struct {

@@ -91,15 +91,15 @@ func TestDecide_Waits(t *testing.T) {
 	got, _ = decide(state{}, outcome{status: 401, key: newKey, pause: -s}, time.Now())
 	require.Equal(t, decision{step: retry}, got)
 
-	var waits []time.Duration
+	var delays []time.Duration
 	for range 100 {
-		wait := decision{least: s, most: 2 * s}.wait()
-		waits = append(waits, wait)
+		delay := decision{least: s, most: 2 * s}.delay()
+		delays = append(delays, delay)
 	}
-	require.GreaterOrEqual(t, slices.Min(waits), s)
-	require.LessOrEqual(t, slices.Max(waits), 2*s)
-	require.Greater(t, slices.Max(waits)-slices.Min(waits), s/2)
-	require.Zero(t, decision{}.wait())
+	require.GreaterOrEqual(t, slices.Min(delays), s)
+	require.LessOrEqual(t, slices.Max(delays), 2*s)
+	require.Greater(t, slices.Max(delays)-slices.Min(delays), s/2)
+	require.Zero(t, decision{}.delay())
 }
 
 // When a call gives up. Unless the row says otherwise, its first attempt has got a 503.

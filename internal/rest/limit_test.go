@@ -81,7 +81,7 @@ func TestLimit_EndsWithContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(&service{answers: []answer{{status: 200}}}, slow(0.01, 1), func(cfg *Config) {
-			cfg.Observe = func(_ context.Context, a Attempt) { assert.NoError(t, a.Err) }
+			cfg.Observe = func(_ context.Context, a AttemptReport) { assert.NoError(t, a.Err) }
 		})
 		_, err := c.Call(t.Context(), get)
 		require.NoError(t, err)

@@ -36,8 +36,8 @@ type Config struct {
 	Timeout    time.Duration // of one attempt
 	MaxRetries int           // after the first attempt
 	Throttle   *Throttle
-	Mask       *Mask                          // hides the API key in texts that come from outside; gets each key
-	Observe    func(context.Context, Attempt) // is called after each attempt; may be nil
+	Mask       *Mask                                // hides the API key in texts that come from outside; gets each key
+	Observe    func(context.Context, AttemptReport) // is called after each attempt; may be nil
 }
 
 // Client makes requests to one service.
@@ -127,7 +127,7 @@ type call struct {
 	stream io.LimitedReader
 	buffer bytes.Buffer
 	// attempt is the last one. The link wholeResponse begins it.
-	attempt *Attempt
+	attempt *AttemptReport
 	// unconnected is the field of outcome. For a GET, which is always repeatable, it stays false. The
 	// link wholeResponse sets it.
 	unconnected bool

@@ -77,7 +77,7 @@ func (k *call) decide(o outcome) decision {
 // beforeRetry is retryablehttp's PrepareRetry: it waits. Its Backoff does not, because it cannot know
 // the call if there was no response.
 func beforeRetry(req *http.Request) error {
-	return Sleep(req.Context(), callOf(req.Context()).next.wait())
+	return Sleep(req.Context(), callOf(req.Context()).next.delay())
 }
 
 // noBackoff is retryablehttp's Backoff: beforeRetry waits.

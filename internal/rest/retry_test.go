@@ -51,9 +51,9 @@ func TestRetry_KnowsHowAnAttemptEnded(t *testing.T) {
 						s := &service{answers: []answer{test.answer}}
 						in := r
 						in.Once = once
-						var last Attempt
+						var last AttemptReport
 						resp, err := newClient(s, func(cfg *Config) {
-							cfg.Observe = func(_ context.Context, a Attempt) { last = a }
+							cfg.Observe = func(_ context.Context, a AttemptReport) { last = a }
 						}).Call(t.Context(), in)
 						attempts := test.attempts[i]
 						if once {
@@ -193,9 +193,9 @@ func TestRetry_EndsWithContext(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				start := time.Now()
 				time.AfterFunc(5*time.Second, func() { cancel(shutdown) })
-				var last Attempt
+				var last AttemptReport
 				resp, err := newClient(s, func(cfg *Config) {
-					cfg.Observe = func(_ context.Context, a Attempt) { last = a }
+					cfg.Observe = func(_ context.Context, a AttemptReport) { last = a }
 				}).Call(ctx, get)
 				require.Less(t, time.Since(start), 5*time.Second+2)
 				if last.Took != 5*time.Second { // otherwise both happen at once
@@ -272,9 +272,9 @@ func TestRetry_ReportsAttempts(t *testing.T) {
 				after:      2 * time.Second,
 			}, {err: io.EOF}, {status: 503, retryAfter: "9"}, {after: time.Hour}, {status: 404},
 		}}
-		var got []Attempt
+		var got []AttemptReport
 		c := newClient(s, func(cfg *Config) {
-			cfg.Observe = func(ctx context.Context, a Attempt) {
+			cfg.Observe = func(ctx context.Context, a AttemptReport) {
 				assert.Equal(t, 7, ctx.Value(key{}))
 				if a.Response != nil {
 					assert.Equal(t, a.Status, a.Response.Status)
@@ -292,7 +292,7 @@ func TestRetry_ReportsAttempts(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, got, 5)
 		require.Equal(t,
-			Attempt{
+			AttemptReport{
 				Number:    1,
 				Status:    429,
 				Took:      2 * time.Second,
@@ -305,10 +305,10 @@ func TestRetry_ReportsAttempts(t *testing.T) {
 		require.GreaterOrEqual(t, got[0].RetryIn, got[0].Pause)
 		require.GreaterOrEqual(t, got[0].Pause, 3*time.Second)
 		require.GreaterOrEqual(t, got[1].RetryIn, time.Second)
-		require.Equal(t, Attempt{Number: 2, Err: io.EOF, WillRetry: true, RetryIn: got[1].RetryIn}, got[1])
-		require.Equal(t, Attempt{Number: 3, Status: 503, WillRetry: true, RetryIn: 11 * time.Second}, got[2])
+		require.Equal(t, AttemptReport{Number: 2, Err: io.EOF, WillRetry: true, RetryIn: got[1].RetryIn}, got[1])
+		require.Equal(t, AttemptReport{Number: 3, Status: 503, WillRetry: true, RetryIn: 11 * time.Second}, got[2])
 		require.ErrorIs(t, got[3].Err, os.ErrDeadlineExceeded)
-		require.Equal(t, Attempt{Number: 5, Status: 404}, got[4])
+		require.Equal(t, AttemptReport{Number: 5, Status: 404}, got[4])
 		for i, req := range s.reqs {
 			a := AttemptOf(req.Context())
 			require.Equal(t, i+1, a.Number)

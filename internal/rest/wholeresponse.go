@@ -22,7 +22,7 @@ type wholeResponse struct {
 
 func (l *wholeResponse) RoundTrip(req *http.Request) (*http.Response, error) {
 	k := callOf(req.Context())
-	a := &Attempt{Request: &k.Request, Number: k.state.attempts + 1}
+	a := &AttemptReport{Request: &k.Request, Number: k.state.attempts + 1}
 	k.attempt = a
 	began := time.Now()
 	ctx, cancel := context.WithTimeoutCause(WithAttempt(req.Context(), a), l.timeout, l.timedOut)

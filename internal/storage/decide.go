@@ -29,11 +29,11 @@ const (
 
 // Decision is what follows an attempt.
 type Decision struct {
-	// Step is what happens after Wait and the polls.
+	// Step is what happens after Delay and the polls.
 	Step Step
-	// Wait is how long to wait first.
-	Wait time.Duration
-	// AudioBy, unless zero, means to poll the meeting after Wait until it has audio, or until a poll at
+	// Delay is how long to wait first.
+	Delay time.Duration
+	// AudioBy, unless zero, means to poll the meeting after Delay until it has audio, or until a poll at
 	// this time or later shows none. If it has audio, the upload has succeeded.
 	AudioBy time.Time
 }
@@ -81,16 +81,16 @@ const (
 	maxWhole = 3
 )
 
-// Decide returns what follows an attempt that has ended now, and s with the attempt added. wait is
+// Decide returns what follows an attempt that has ended now, and s with the attempt added. delay is
 // the random backoff, plus the Retry-After of the outcome; one beyond rest.MaxRetryAfter ends the
 // upload.
-func Decide(s State, o Outcome, now time.Time, wait time.Duration) (Decision, State) {
+func Decide(s State, o Outcome, now time.Time, delay time.Duration) (Decision, State) {
 	next := nextStep(s, o, now)
 	s = s.with(o, now)
 	if next.Step == Stored {
 		return next, s
 	}
-	next.Wait = max(next.Wait, wait)
+	next.Delay = max(next.Delay, delay)
 	if s.Whole == maxWhole-1 {
 		next = s.untilPatienceEnds(next, now)
 	}
@@ -100,7 +100,7 @@ func Decide(s State, o Outcome, now time.Time, wait time.Duration) (Decision, St
 	}
 	exhausted := s.MaxRetries == 0 || s.Whole >= maxWhole ||
 		s.Attempts > s.MaxRetries && now.Sub(failing) >= Patience
-	tooLate := !s.inTime(now, next.Wait) || o.RetryAfter > rest.MaxRetryAfter
+	tooLate := !s.inTime(now, next.Delay) || o.RetryAfter > rest.MaxRetryAfter
 	if next.Step == GiveUp || exhausted || tooLate {
 		return s.giveUp(o, now), s
 	}
@@ -111,7 +111,7 @@ func Decide(s State, o Outcome, now time.Time, wait time.Duration) (Decision, St
 func nextStep(s State, o Outcome, now time.Time) Decision {
 	// Poll: the service may show audio by then. Renew: even a part of the recording may have used up a
 	// URL that is good for one PUT.
-	pollAndRenew := Decision{Step: Renew, Wait: settling, AudioBy: now.Add(settling)}
+	pollAndRenew := Decision{Step: Renew, Delay: settling, AudioBy: now.Add(settling)}
 	switch {
 	case errors.Is(o.Err, ErrUnreadable), rest.Misconfigured(o.Err): // the next attempt would fail, too
 		return Decision{Step: GiveUp}
@@ -153,9 +153,9 @@ func (s State) with(o Outcome, now time.Time) State {
 	return s
 }
 
-// inTime reports whether a wait ends before the caller's deadline.
-func (s State) inTime(now time.Time, wait time.Duration) bool {
-	return s.Deadline.IsZero() || now.Add(wait).Before(s.Deadline)
+// inTime reports whether a delay ends before the caller's deadline.
+func (s State) inTime(now time.Time, delay time.Duration) bool {
+	return s.Deadline.IsZero() || now.Add(delay).Before(s.Deadline)
 }
 
 // untilPatienceEnds returns a Decision to wait, or to poll, until the recording may be sent for the last
@@ -165,7 +165,7 @@ func (s State) untilPatienceEnds(d Decision, now time.Time) Decision {
 	switch {
 	case !s.inTime(now, end.Sub(now)):
 	case d.AudioBy.IsZero():
-		d.Wait = max(d.Wait, end.Sub(now))
+		d.Delay = max(d.Delay, end.Sub(now))
 	default:
 		d.AudioBy = later(d.AudioBy, end)
 	}
@@ -181,7 +181,7 @@ func (s State) giveUp(o Outcome, now time.Time) Decision {
 	case !s.inTime(now, settling):
 		d.AudioBy = now
 	default:
-		d.Wait = settling
+		d.Delay = settling
 		d.AudioBy = now.Add(settling)
 		if s.MayHaveArrived || s.Rejected {
 			d.AudioBy = later(d.AudioBy, s.AudioBy(now))

@@ -25,13 +25,13 @@ func TestDecide(t *testing.T) {
 	unreadable := Outcome{Err: ErrUnreadable, Sent: 1}
 	untrusted := Outcome{Err: testbase.ErrUntrusted}
 
-	retry := Decision{Step: Retry, Wait: time.Second}
-	renew := Decision{Step: Renew, Wait: time.Second}
+	retry := Decision{Step: Retry, Delay: time.Second}
+	renew := Decision{Step: Renew, Delay: time.Second}
 	in := func(d time.Duration) time.Time { return now.Add(d) }
-	pollAndRenew := Decision{Step: Renew, Wait: 5 * time.Second, AudioBy: in(5 * time.Second)}
+	pollAndRenew := Decision{Step: Renew, Delay: 5 * time.Second, AudioBy: in(5 * time.Second)}
 	giveUp := Decision{Step: GiveUp}
-	pollAndGiveUp := Decision{Step: GiveUp, Wait: 5 * time.Second, AudioBy: in(5 * time.Second)}
-	pollForAMinute := Decision{Step: GiveUp, Wait: 5 * time.Second, AudioBy: in(time.Minute)}
+	pollAndGiveUp := Decision{Step: GiveUp, Delay: 5 * time.Second, AudioBy: in(5 * time.Second)}
+	pollForAMinute := Decision{Step: GiveUp, Delay: 5 * time.Second, AudioBy: in(time.Minute)}
 
 	const size = 2
 	atHead := func(n int, code string) Outcome { return Outcome{StatusCode: n, Code: code} }
@@ -108,12 +108,12 @@ func TestDecide(t *testing.T) {
 
 		// The recording is sent whole three times at most, and the last time not before a minute has passed.
 		{"503 to the whole", toWhole(503), nil, renew},
-		{"503 to the second whole", toWhole(503), wholes(1), Decision{Step: Renew, Wait: time.Minute}},
-		{"503 after the second whole", atHead(503, ""), wholes(2), Decision{Step: Retry, Wait: time.Minute}},
+		{"503 to the second whole", toWhole(503), wholes(1), Decision{Step: Renew, Delay: time.Minute}},
+		{"503 after the second whole", atHead(503, ""), wholes(2), Decision{Step: Retry, Delay: time.Minute}},
 		{"503 to the third whole", toWhole(503), wholes(2), pollForAMinute},
 		{"skewed, the third whole", toWhole(403, "RequestTimeTooSkewed"), wholes(2), giveUp},
 		{"the second whole lost", Outcome{Sent: size}, wholes(1),
-			Decision{Step: Renew, Wait: 5 * time.Second, AudioBy: in(time.Minute)}},
+			Decision{Step: Renew, Delay: 5 * time.Second, AudioBy: in(time.Minute)}},
 		{"503 to the second whole, a minute ago", toWhole(503), func(s *State) {
 			wholes(1)(s)
 			failing(2, time.Minute)(s)
@@ -182,7 +182,7 @@ func TestDecide(t *testing.T) {
 		})
 	}
 	got, _ := Decide(State{MaxRetries: 4}, lost, now, 6*time.Second)
-	require.Equal(t, Decision{Step: Renew, Wait: 6 * time.Second, AudioBy: in(5 * time.Second)}, got, "the longer of two waits counts")
+	require.Equal(t, Decision{Step: Renew, Delay: 6 * time.Second, AudioBy: in(5 * time.Second)}, got, "the longer of two delays counts")
 }
 
 func TestDecide_RemembersAttempts(t *testing.T) {

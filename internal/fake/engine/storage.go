@@ -76,7 +76,7 @@ func (r *request) put() (etag string, err *apiError) {
 	if !r.now.Before(expires) {
 		return "", errURLExpired
 	}
-	if err := r.awaits(nil, 0); err != nil {
+	if err := r.accept(nil, 0); err != nil {
 		return "", err
 	}
 	announced := upload.ContentLength
@@ -89,15 +89,15 @@ func (r *request) put() (etag string, err *apiError) {
 		return "", errIncomplete
 	}
 	audio.ReceivedAt = r.service.Now()
-	if err := r.awaits(audio, seconds); err != nil { // another upload may have been first
+	if err := r.accept(audio, seconds); err != nil { // another upload may have been first
 		return "", err
 	}
 	return `"` + audio.SHA256[:32] + `"`, nil
 }
 
-// awaits returns an error if the meeting is gone or has audio. Without one, the meeting gets this
+// accept returns an error if the meeting is gone or has audio. Without one, the meeting gets this
 // audio, unless it is nil.
-func (r *request) awaits(audio *world.Audio, seconds int) *apiError {
+func (r *request) accept(audio *world.Audio, seconds int) *apiError {
 	o, m, err := r.service.find(r.MeetingID)
 	if err != nil {
 		return errNoKey

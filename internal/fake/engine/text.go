@@ -90,18 +90,18 @@ func wordEdge(c byte) string {
 type text struct {
 	Title    string
 	Template string
-	Facts    []line
+	Facts    []item
 	Sections []section
 }
 
 // section is a part of the minutes.
 type section struct {
 	Heading string
-	Lines   []line
+	Items   []item
 }
 
-// line is a name, and what there is to say about it.
-type line struct {
+// item is a name, and what there is to say about it.
+type item struct {
 	Name string
 	Text string
 }
@@ -110,17 +110,17 @@ type line struct {
 // makes each program half as large again: with it, the linker has to keep every exported method.
 func (t text) markdown() string {
 	var b strings.Builder
-	item := func(l line) { fmt.Fprintf(&b, "- **%s:** %s\n", l.Name, l.Text) }
+	write := func(i item) { fmt.Fprintf(&b, "- **%s:** %s\n", i.Name, i.Text) }
 	fmt.Fprintf(&b, "# %s\n\n*%s*\n\n", t.Title, t.Template)
 	for _, fact := range t.Facts {
-		item(fact)
+		write(fact)
 	}
 	for _, s := range t.Sections {
 		fmt.Fprintf(&b, "\n## %s\n\n", s.Heading)
-		for _, l := range s.Lines {
-			item(l)
+		for _, i := range s.Items {
+			write(i)
 		}
-		if len(s.Lines) == 0 {
+		if len(s.Items) == 0 {
 			b.WriteString("None.\n")
 		}
 	}
@@ -130,22 +130,22 @@ func (t text) markdown() string {
 // html writes the same in HTML.
 func (t text) html() string {
 	var b strings.Builder
-	item := func(l line) {
-		fmt.Fprintf(&b, "<li><strong>%s:</strong> %s</li>\n", html.EscapeString(l.Name), html.EscapeString(l.Text))
+	write := func(i item) {
+		fmt.Fprintf(&b, "<li><strong>%s:</strong> %s</li>\n", html.EscapeString(i.Name), html.EscapeString(i.Text))
 	}
 	b.WriteString("<article>\n")
 	fmt.Fprintf(&b, "<h1>%s</h1>\n<p><em>%s</em></p>\n", html.EscapeString(t.Title), html.EscapeString(t.Template))
 	b.WriteString("<ul>\n")
 	for _, fact := range t.Facts {
-		item(fact)
+		write(fact)
 	}
 	b.WriteString("</ul>\n")
 	for _, s := range t.Sections {
 		fmt.Fprintf(&b, "<h2>%s</h2>\n<ul>\n", s.Heading)
-		for _, l := range s.Lines {
-			item(l)
+		for _, i := range s.Items {
+			write(i)
 		}
-		if len(s.Lines) == 0 {
+		if len(s.Items) == 0 {
 			b.WriteString("<li>None.</li>\n")
 		}
 		b.WriteString("</ul>\n")
@@ -179,7 +179,7 @@ func (o *organisation) text(m *meeting) text {
 	return text{
 		Title:    oneLine(m.Title),
 		Template: oneLine(template),
-		Facts: []line{
+		Facts: []item{
 			{"Date", oneLine(m.Date + " " + m.Time)},
 			{"Duration", fmt.Sprintf("%d:%02d:%02d", m.seconds/3600, m.seconds/60%60, m.seconds%60)},
 			{"Participants", cmp.Or(strings.Join(names, ", "), "not known")},
@@ -192,22 +192,22 @@ func (o *organisation) text(m *meeting) text {
 var labelled = regexp.MustCompile(`^spk_(\d{1,4}):(.*)`)
 
 // spoken returns who says a line of a transcript, and what. Labels count the participants.
-func spoken(words string, names []string) line {
+func spoken(words string, names []string) item {
 	label := labelled.FindStringSubmatch(words)
 	if label == nil {
-		return line{"Somebody", words}
+		return item{"Somebody", words}
 	}
 	n, _ := strconv.Atoi(label[1])
 	said := oneLine(label[2])
 	if n < len(names) {
-		return line{names[n], said}
+		return item{names[n], said}
 	}
-	return line{fmt.Sprintf("Speaker %d", n+1), said}
+	return item{fmt.Sprintf("Speaker %d", n+1), said}
 }
 
 // sections sorts the transcript into the sections of the minutes, and names the speakers.
 func sections(transcript string, names []string) []section {
-	var summary, decisions, actions []line
+	var summary, decisions, actions []item
 	for words := range strings.Lines(transcript) {
 		said := spoken(oneLine(words), names)
 		switch {
