@@ -158,12 +158,15 @@ func patterns() []string {
 	return list
 }
 
-// patternsLike lists the patterns whose paths begin with the same name as a path.
+// patternsLike lists the patterns whose paths begin with the same name as a path, or with one that is
+// longer or shorter.
 func patternsLike(path string) []string {
-	first := firstOf(path)
+	name := firstOf(path)
 	return slices.DeleteFunc(patterns(), func(pattern string) bool {
 		_, other, _ := strings.Cut(pattern, " ")
-		return firstOf(other) != first
+		known := firstOf(other)
+		begins := strings.HasPrefix(known, name) || strings.HasPrefix(name, known)
+		return known != name && (known == "" || name == "" || !begins)
 	})
 }
 

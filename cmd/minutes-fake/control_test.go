@@ -151,7 +151,9 @@ func TestControl_ListsWhatItHasInstead(t *testing.T) {
 		"POST /world":          "has no POST /world, but GET /world, PATCH /world, PUT /world; ",
 		"DELETE /faults/flt_1": "has no DELETE /faults/flt_1, but DELETE /faults, GET /faults, POST /faults; ",
 		"POST /":               "has no POST /, but GET /; ",
-		"GET /fault":           "has no GET /fault; ",
+		"GET /fault":           "has no GET /fault, but DELETE /faults, GET /faults, POST /faults; ",
+		"POST /resets":         "has no POST /resets, but POST /reset; ",
+		"GET /v1/meetings":     "has no GET /v1/meetings; GET /openapi.json describes it, and the service is at http://",
 	} {
 		status, object := p.ask("MINUTES_CONTROL_URL", what)
 		assert.Equal(t, http.StatusNotFound, status, what)

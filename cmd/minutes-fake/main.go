@@ -90,6 +90,8 @@ type settings struct {
 	// auditOff is whether all kinds are.
 	auditOff bool
 	strict   bool
+	// cors is whether web pages may use the service.
+	cors bool
 	// exitOnEOF is whether the program ends with its standard input.
 	exitOnEOF bool
 
@@ -137,6 +139,9 @@ func (s *settings) flags() *flag.FlagSet {
 	set.BoolVar(&s.strict, "strict", false,
 		"at exit and at each reset, print violations, unused faults and scripts that no meeting matched; "+
 			"the exit status is 3 if there were any, even before a reset")
+	set.BoolVar(&s.cors, "cors", false,
+		"let web pages of any origin use the service and its storage, for tests in a browser; "+
+			"nothing promises that the real service does")
 	set.BoolVar(&s.exitOnEOF, "exit-on-eof", false,
 		"exit at the end of standard input: if that is a pipe from the program that started this one, "+
 			"it ends when that program does, even if it is killed")

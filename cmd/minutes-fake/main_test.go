@@ -548,3 +548,39 @@ func TestProcess_SurvivesAnUnreadPipeAndEndsAtHangUp(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 	assert.NoFileExists(t, file)
 }
+
+// With -cors, a web page can use the service and its storage, but not the control API.
+func TestCORS_LetsWebPagesUseTheService(t *testing.T) {
+	t.Parallel()
+	page := func(r *http.Request) {
+		r.Header.Set("Origin", "https://app.example")
+		r.Header.Set("Access-Control-Request-Method", "PUT")
+		r.Header.Set("Access-Control-Request-Headers", "authorization,content-type")
+		r.Header.Del("Authorization")
+	}
+	allowed := launch(t, "-cors", "-log", "none")
+	send := func(p *program, method, path string) *http.Response {
+		req := httptest.NewRequest(method, p.env["MINUTES_BASE_URL"]+path, nil)
+		req.RequestURI = ""
+		page(req)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp
+	}
+	preflight := send(allowed, http.MethodOptions, "/storage/any?X-Amz-Signature=s")
+	assert.Equal(t, http.StatusNoContent, preflight.StatusCode)
+	assert.Equal(t, "*", preflight.Header.Get("Access-Control-Allow-Origin"))
+	assert.Equal(t, "PUT", preflight.Header.Get("Access-Control-Allow-Methods"))
+	assert.Equal(t, "authorization,content-type", preflight.Header.Get("Access-Control-Allow-Headers"))
+	get := send(allowed, http.MethodGet, "/v1/meetings")
+	assert.Equal(t, http.StatusUnauthorized, get.StatusCode)
+	assert.Equal(t, "*", get.Header.Get("Access-Control-Allow-Origin"), "a page can read an error, too")
+	assert.Equal(t, "*", get.Header.Get("Access-Control-Expose-Headers"))
+	status, _ := allowed.ask("MINUTES_CONTROL_URL", "GET /world", page)
+	assert.Equal(t, http.StatusForbidden, status)
+
+	other := send(launch(t, "-log", "none"), http.MethodOptions, "/v1/meetings")
+	assert.Equal(t, http.StatusUnauthorized, other.StatusCode)
+	assert.Empty(t, other.Header.Get("Access-Control-Allow-Origin"))
+}

@@ -96,7 +96,11 @@ func (p *process) listen() error {
 	if err != nil {
 		return fmt.Errorf("-addr: %w", err)
 	}
-	p.baseURL = p.start(listener, http.HandlerFunc(p.serveService))
+	service := http.Handler(http.HandlerFunc(p.serveService))
+	if p.settings.cors {
+		service = allowPages(service)
+	}
+	p.baseURL = p.start(listener, service)
 	if p.settings.control == controlOff {
 		return nil
 	}
