@@ -109,7 +109,7 @@ func TestImportsRunOneWay(t *testing.T) {
 		"cmd/minutes-fake": {
 			root, "internal/fake/inspector", "internal/fake/mistake", "internal/fake/strictjson", "minutestest",
 		},
-		"internal/fake/engine":     {root, "internal/route", "minutestest/world"},
+		"internal/fake/engine":     {root, "internal/fake/mistake", "internal/route", "minutestest/world"},
 		"internal/fake/inspector":  {"internal/fake/engine", "internal/fake/recent", "minutestest/world"},
 		"internal/fake/mistake":    nil,
 		"internal/fake/recent":     nil,

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -147,10 +146,10 @@ func (f Fault) check() error {
 	form := f.form
 	kind, known := kinds[form.Kind]
 	if !known {
-		return mistake.Errorf("kind: there is no kind %q; there are %s", string(form.Kind), kindNames(""))
+		return mistake.At("kind", "there is no kind %q; there are %s", string(form.Kind), kindNames(""))
 	}
 	wrong := func(field, format string, args ...any) error {
-		return mistake.Errorf("%s: %s: %s", form.Kind.name(), field, mistake.Errorf(format, args...))
+		return mistake.Errorf("%s: %s", form.Kind.name(), mistake.At(field, format, args...))
 	}
 	switch {
 	case form.Header != nil && !kind.responds:
@@ -193,11 +192,11 @@ func (form faultForm) checkHeader() error {
 		seen[canonical] = name
 		switch {
 		case !isHeaderName(name) || strings.ContainsFunc(value, isControl):
-			return fmt.Errorf("header: %q: %q is not a header", name, value)
+			return mistake.At("header", "%q: %q is not a header", name, value)
 		case again:
-			return fmt.Errorf("header: %q is the same header as %q", name, first)
+			return mistake.At("header", "%q is the same header as %q", name, first)
 		case canonical == "Content-Length" || canonical == "Transfer-Encoding":
-			return mistake.Errorf("header: %s follows from the body; for a body that ends early, use %s",
+			return mistake.At("header", "%s follows from the body; for a body that ends early, use %s",
 				canonical, mistake.Name{JSON: string(kindTruncate), Go: "Truncate"})
 		}
 	}
@@ -271,7 +270,7 @@ func isRetryAfter(text string) bool {
 
 func checkDelay(f Fault) error {
 	if f.form.Delay == 0 {
-		return errors.New("delay: a duration over 0 expected")
+		return mistake.At("delay", "a duration over 0 expected")
 	}
 	return nil
 }
@@ -292,7 +291,7 @@ func callFunction(x *exchange, f Fault) {
 
 func checkRate(f Fault) error {
 	if f.form.BytesPerSecond < 1 {
-		return fmt.Errorf("bytes_per_second: %d is not at least 1", f.form.BytesPerSecond)
+		return mistake.At("bytes_per_second", "%d is not at least 1", f.form.BytesPerSecond)
 	}
 	return nil
 }
@@ -303,7 +302,7 @@ func slowDown(x *exchange, f Fault) {
 
 func checkShownStatus(f Fault) error {
 	if f.form.MeetingStatus == "" {
-		return errors.New("meeting_status: missing")
+		return mistake.At("meeting_status", "missing")
 	}
 	return nil
 }
@@ -323,9 +322,9 @@ func showStatus(x *exchange, f Fault) {
 func checkBytes(f Fault) error {
 	switch {
 	case f.form.Bytes == nil:
-		return errors.New("bytes: missing")
+		return mistake.At("bytes", "missing")
 	case *f.form.Bytes < 0:
-		return fmt.Errorf("bytes: %d is negative", *f.form.Bytes)
+		return mistake.At("bytes", "%d is negative", *f.form.Bytes)
 	}
 	return nil
 }
@@ -340,7 +339,7 @@ func truncate(x *exchange, f Fault) {
 
 func checkDrip(f Fault) error {
 	if f.form.Over == 0 {
-		return errors.New("over: a duration over 0 expected")
+		return mistake.At("over", "a duration over 0 expected")
 	}
 	return nil
 }
@@ -366,7 +365,7 @@ func keepPart(x *exchange, f Fault) {
 
 func checkLag(f Fault) error {
 	if f.form.Lag < 0 {
-		return fmt.Errorf("lag: %s is negative", time.Duration(f.form.Lag))
+		return mistake.At("lag", "%s is negative", time.Duration(f.form.Lag))
 	}
 	return nil
 }
@@ -389,10 +388,10 @@ func checkAPICode(f Fault) error {
 	switch code := minutes.ErrorCode(f.form.Code); {
 	case code == minutes.ErrRateLimited:
 		limit := mistake.Name{JSON: string(kindRateLimit), Go: "RateLimit"} // kinds refers to this function
-		return mistake.Errorf("code: the API's 429 has no code, so there is no %q; use %s", string(code), limit)
+		return mistake.At("code", "the API's 429 has no code, so there is no %q; use %s", string(code), limit)
 	case engine.StatusOf(code) == 0:
 		other := mistake.Name{JSON: string(kindRespond), Go: "Respond"}
-		return mistake.Errorf("code: the API has no code %q; there are %s; for any other response there is %s",
+		return mistake.At("code", "the API has no code %q; there are %s; for any other response there is %s",
 			string(code), engine.Codes(), other)
 	}
 	return nil
@@ -411,7 +410,7 @@ func checkStorageError(f Fault) error {
 		return err
 	}
 	if f.form.Code == "" {
-		return errors.New("code: missing")
+		return mistake.At("code", "missing")
 	}
 	return nil
 }
@@ -429,7 +428,7 @@ func checkResponse(f Fault) error {
 	err := f.checkStatusFrom(http.StatusOK)
 	hasNone := f.form.Status == http.StatusNoContent || f.form.Status == http.StatusNotModified
 	if err == nil && hasNone && f.form.Body != "" {
-		return fmt.Errorf("body: a response with status %d has none", f.form.Status)
+		return mistake.At("body", "a response with status %d has none", f.form.Status)
 	}
 	return err
 }
@@ -438,9 +437,9 @@ func (f Fault) checkStatusFrom(lowest int) error {
 	const highest = 999 // some gateways have statuses of their own
 	switch {
 	case f.form.Status == 0:
-		return fmt.Errorf("status: missing; give one from %d to %d", lowest, highest)
+		return mistake.At("status", "missing; give one from %d to %d", lowest, highest)
 	case f.form.Status < lowest || f.form.Status > highest:
-		return fmt.Errorf("status: %d is not from %d to %d", f.form.Status, lowest, highest)
+		return mistake.At("status", "%d is not from %d to %d", f.form.Status, lowest, highest)
 	}
 	return nil
 }

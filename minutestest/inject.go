@@ -58,7 +58,7 @@ type Match struct {
 // with the kind of the fault.
 func (m Match) check(faults []Fault) error {
 	if err := m.checkFields(); err != nil {
-		return fmt.Errorf("match: %w", err)
+		return mistake.At("match", "%s", err)
 	}
 	if len(faults) == 0 {
 		return errors.New("no fault given")
@@ -84,29 +84,30 @@ func (m Match) checkFields() error {
 	noneInPath := []minutes.Operation{minutes.OpMeetingsList, minutes.OpMeetingsCreate}
 	switch {
 	case m.Operation != "" && !isOperation(m.Operation):
-		return fmt.Errorf("operation: %q is not one of %s", m.Operation, operations())
+		return noSuchOperation(m.Operation)
 	case badPattern != nil:
-		return fmt.Errorf("path: %q is not a pattern", m.Path)
+		return mistake.At("path", "%q is not a pattern", m.Path)
 	case m.Path != "" && m.Path[0] != '/':
-		return fmt.Errorf("path: %q does not begin with a slash, so no path matches it", m.Path)
+		return mistake.At("path", "%q does not begin with a slash, so no path matches it", m.Path)
 	case m.Nth < 0:
-		return fmt.Errorf("nth: %d is negative; for all that follow, set times, not nth, to %d", m.Nth, Always)
+		return mistake.At("nth", "%d is negative; for all that follow, set %s, not %s, to %d",
+			m.Nth, mistake.Field("times"), mistake.Field("nth"), Always)
 	case m.Times < Always:
-		return fmt.Errorf("times: %d is neither a number of times nor %d, for good", m.Times, Always)
+		return mistake.At("times", "%d is neither a number of times nor %d, for good", m.Times, Always)
 	case m.Key != "" && m.Operation == minutes.OpUpload:
-		return fmt.Errorf("key: an upload carries none, so no %s matches", m.Operation)
+		return mistake.At("key", "an upload carries none, so no %s matches", nameOf(m.Operation))
 	case m.Operation != "" && !ofMeetings && cmp.Or(m.MeetingID, m.ExternalID, m.Title) != "":
-		return fmt.Errorf("operation: %s is about no meeting, so it matches none", m.Operation)
+		return mistake.At("operation", "%s is about no meeting, so it matches none", nameOf(m.Operation))
 	case m.MeetingID != "" && slices.Contains(noneInPath, m.Operation):
-		return fmt.Errorf("meeting_id: %s has no meeting in its path, so it matches none", m.Operation)
+		return mistake.At("meeting_id", "%s has no meeting in its path, so it matches none", nameOf(m.Operation))
 	case m.Title != "" && m.Operation == minutes.OpMeetingsList:
-		return fmt.Errorf("title: %s asks for no title, so it matches none", m.Operation)
+		return mistake.At("title", "%s asks for no title, so it matches none", nameOf(m.Operation))
 	case m.Body != "" && m.Operation == minutes.OpUpload:
-		return fmt.Errorf("body: that of a recording is not looked at, so no %s matches", m.Operation)
+		return mistake.At("body", "that of a recording is not looked at, so no %s matches", nameOf(m.Operation))
 	}
 	for name := range m.Header {
 		if http.CanonicalHeaderKey(name) == "Authorization" {
-			return errors.New("header: Authorization holds the key; match that instead")
+			return mistake.At("header", "Authorization holds the key; match that instead")
 		}
 	}
 	return nil
@@ -119,14 +120,14 @@ func (m Match) suits(f Fault) error {
 	upload := m.Operation == minutes.OpUpload
 	switch {
 	case kind.only == toStorage && !upload && (!anywhere || kind.responds):
-		return fmt.Errorf("it is a fault of storage; match %s", minutes.OpUpload)
+		return mistake.Errorf("it is a fault of storage; match %s", nameOf(minutes.OpUpload))
 	case kind.only == toAPI && upload:
 		return mistake.Errorf("it is not an error of storage; use %s", kindRefuseUpload.name())
 	case kind.among != nil && !anywhere && !slices.Contains(kind.among, m.Operation):
-		return fmt.Errorf("it changes what a read of meetings shows; match one of %v", kind.among)
+		return mistake.Errorf("it changes what a read of meetings shows; match one of %s", namesOf(kind.among))
 	case f.form.Kind == kindShowStatus && !anywhere && !slices.Contains(showStatuses, m.Operation):
-		return fmt.Errorf("it changes the status of meetings in a response, but %s shows none; match one of %v",
-			m.Operation, showStatuses)
+		return mistake.Errorf("it changes the status of meetings in a response, but %s shows none; match one of %s",
+			nameOf(m.Operation), namesOf(showStatuses))
 	}
 	return nil
 }
@@ -152,12 +153,24 @@ func isOperation(op minutes.Operation) bool {
 	return op == minutes.OpUpload || route.Table.Of(string(op)) != nil
 }
 
-func operations() string {
-	var list []string
-	for _, row := range route.Table {
-		list = append(list, row.Operation)
+// nameOf returns what JSON and Go call an operation.
+func nameOf(op minutes.Operation) mistake.Name { return mistake.Operation(string(op)) }
+
+func namesOf(list []minutes.Operation) mistake.Name {
+	var names []mistake.Name
+	for _, op := range list {
+		names = append(names, nameOf(op))
 	}
-	return strings.Join(append(list, string(minutes.OpUpload)), ", ")
+	return mistake.List(", ", names...)
+}
+
+// noSuchOperation returns the error of an operation that does not exist.
+func noSuchOperation(op minutes.Operation) error {
+	var known []minutes.Operation
+	for _, row := range route.Table {
+		known = append(known, minutes.Operation(row.Operation))
+	}
+	return mistake.At("operation", "%q is not one of %s", op, namesOf(append(known, minutes.OpUpload)))
 }
 
 func (m Match) matches(x *exchange) bool {
@@ -276,7 +289,7 @@ func (i *Injection) Optional() *Injection {
 func (i *Injection) During(from, to time.Duration) *Injection {
 	i.server.reporter.Helper()
 	if from < 0 || to <= from {
-		i.server.reporter.Mistake("During", fmt.Errorf("to: no time is from %s to %s, counted from now", from, to))
+		i.server.reporter.Mistake("During", mistake.At("to", "no time is from %s to %s, counted from now", from, to))
 		return i
 	}
 	now := time.Now()

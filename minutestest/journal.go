@@ -2,7 +2,6 @@ package minutestest
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -51,7 +50,7 @@ func (s *Server) requestsAfter(method string, seq int, of []minutes.Operation) [
 	s.reporter.Helper()
 	for _, op := range of {
 		if op != "" && !isOperation(op) {
-			s.reporter.Mistake(method, fmt.Errorf("operation: %q is not one of %s", op, operations()))
+			s.reporter.Mistake(method, noSuchOperation(op))
 			return nil
 		}
 	}

@@ -4,53 +4,81 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // The tests of internal/fake/mistake are here, because each package with tests is one more program to link.
 
-func TestInGo_TranslatesNamesButNoValues(t *testing.T) {
+// What Go calls a field follows from its name in JSON.
+func TestField_IsNamedAsInGo(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{
-		`organisations[0].keys[1].member_id: no member "emp_x"`: `Organisations[0].Keys[1].MemberID: no member "emp_x"`,
-		`world: stages.write: -1s is negative`:                  `World: Stages.Write: -1s is negative`,
-		"credits: -1 is negative\nkeys[3].ip_allowlist: empty":  "Credits: -1 is negative\nKeys[3].IPAllowlist: empty",
-		`RateLimit: retry_after: "x_y" is not a date`:           `RateLimit: RetryAfter: "x_y" is not a date`,
-		`BreakJSON: it breaks no storage.put`:                   `BreakJSON: it breaks no minutes.OpUpload`,
-		`operation: "usage.got" is not one of usage.get, meetings.upload_url`: `Operation: "usage.got" is not one of ` +
-			`minutes.OpUsageGet, minutes.OpMeetingsUploadURL`,
-		`there is no meeting "mtg_1": none yet`:      `there is no meeting "mtg_1": none yet`,
-		`give either a member_id or an id`:           `give either a MemberID or an id`,
-		`meeting mtg_abc is minutes_ready already`:   `meeting mtg_abc is minutes_ready already`,
-		`operation: meetings.list asks for no title`: `Operation: minutes.OpMeetingsList asks for no title`,
+	for _, of := range []reflect.Type{
+		reflect.TypeFor[minutestest.World](), reflect.TypeFor[minutestest.Script](), reflect.TypeFor[minutestest.Match](),
+		reflect.TypeFor[minutestest.Fault]().Field(0).Type, // its JSON
 	} {
-		assert.Equal(t, want, mistake.InGo(text))
+		fieldsNamedAlike(t, of)
 	}
 }
 
-// A name differs in JSON and in Go, in an error and in those that have it.
+// fieldsNamedAlike checks the fields of a struct, and of those in it.
+func fieldsNamedAlike(t *testing.T, of reflect.Type) {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct {
+		return
+	}
+	for f := range of.Fields() {
+		inJSON, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if inJSON != "" && inJSON != "-" {
+			assert.Equal(t, mistake.Name{JSON: inJSON, Go: f.Name}, mistake.Field(inJSON))
+			fieldsNamedAlike(t, f.Type)
+		}
+	}
+}
+
+// What Go calls an operation follows from its name in JSON.
+func TestOperation_IsNamedAsInGo(t *testing.T) {
+	t.Parallel()
+	declared, err := os.ReadFile("../operation.go")
+	require.NoError(t, err)
+	all := []string{string(minutes.OpUpload)}
+	for _, row := range route.Table {
+		all = append(all, row.Operation)
+	}
+	for _, op := range all {
+		_, constant, _ := strings.Cut(mistake.Operation(op).Go, ".")
+		assert.Regexp(t, `\s`+constant+` +Operation = "`+regexp.QuoteMeta(op)+`"`, string(declared))
+	}
+}
+
+// A name differs in JSON and in Go, in an error, in those that have it, and among others. What is not a name
+// stays, whatever it looks like.
 func TestMistake_HasTheNamesOfItsReader(t *testing.T) {
 	t.Parallel()
 	broken := mistake.Name{JSON: "break_json", Go: "BreakJSON"}
-	err := mistake.Errorf("%s: body: use %s", broken, broken)
-	require.EqualError(t, err, "break_json: body: use break_json")
-	inGo := mistake.Mistake{Method: "Inject", Err: err}
-	require.EqualError(t, inGo, "minutestest: Inject: BreakJSON: Body: use BreakJSON")
-	outer := mistake.Errorf("%s: %s", broken, mistake.Errorf("%d of %s", 7, broken))
-	require.EqualError(t, outer, "break_json: 7 of break_json")
-	require.EqualError(t, mistake.Mistake{Method: "M", Err: outer}, "minutestest: M: BreakJSON: 7 of BreakJSON")
+	err := mistake.Errorf("%s: %s", broken, mistake.At("member_id", "no member_id %q; use %s", "emp_x", broken))
+	both := mistake.Join(err, mistake.At("id", "%d", 7), errors.New("plain_text"))
+	require.EqualError(t, both, "break_json: member_id: no member_id \"emp_x\"; use break_json\nid: 7\nplain_text")
+	require.EqualError(t, mistake.Mistake{Method: "M", Err: both},
+		"minutestest: M: BreakJSON: MemberID: no member_id \"emp_x\"; use BreakJSON\nID: 7\nplain_text")
+	require.NoError(t, mistake.Join())
 }
 
 func TestCatch_ReturnsMistakesOnly(t *testing.T) {
 	t.Parallel()
-	reason := errors.New("retry_after: missing")
+	reason := mistake.At("retry_after", "missing")
 	require.NoError(t, mistake.Catch(func() {}))
 	m := mistake.Mistake{Method: "Inject", Err: reason}
 	require.EqualError(t, m, "minutestest: Inject: RetryAfter: missing")

@@ -41,7 +41,7 @@ func TestMistakes_FailTheTest(t *testing.T) {
 		"path of nothing": {inject(minutestest.Match{Path: "v1/*"}, minutestest.Reset()),
 			`"v1/*" does not begin with a slash`},
 		"nth": {inject(minutestest.Match{Nth: -1}, minutestest.Reset()),
-			"Inject: Match: Nth: -1 is negative"},
+			"Inject: Match: Nth: -1 is negative; for all that follow, set Times, not Nth, to -1"},
 		"times": {inject(minutestest.Match{Times: -2}, minutestest.Reset()), "Inject: Match: Times: -2"},
 		"key of an upload": {inject(minutestest.Match{Operation: minutes.OpUpload, Key: "key_ci"},
 			minutestest.Reset()), "Match: Key: an upload carries none, so no minutes.OpUpload matches"},
@@ -97,7 +97,7 @@ func TestMistakes_FailTheTest(t *testing.T) {
 		"status of a usage": {
 			inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.ShowStatus("x")),
 			"ShowStatus: it changes the status of meetings in a response, but minutes.OpUsageGet shows none; " +
-				"match one of [minutes.OpMeetingsList ",
+				"match one of minutes.OpMeetingsList, ",
 		},
 		"status of minutes": {
 			inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes}, minutestest.ShowStatus("x")),
@@ -118,7 +118,29 @@ func TestMistakes_FailTheTest(t *testing.T) {
 
 		"hold": {script(minutestest.Script{Hold: minutes.StatusMinutesReady}),
 			`Script: Hold: "minutes_ready"`},
-		"several targets": {script(minutestest.Script{Title: "a", MeetingID: "b"}), "Script: MeetingID: "},
+		"several targets": {script(minutestest.Script{Title: "a", MeetingID: "b"}),
+			"Script: MeetingID: give one of MeetingID, ExternalID and Title, not several"},
+		"whose key": {update(func(o *minutestest.Organisation) { o.Key("key_ada").IntegrationID = "int_ci" }),
+			"Update: Organisations[0].Keys[1]: give either a MemberID or an IntegrationID"},
+		"two of one id": {update(func(o *minutestest.Organisation) { o.Projects[1].ID = o.Projects[0].ID }),
+			"Update: Organisations[0].Projects[1].ID: the same as Organisations[0].Projects[0].ID"},
+		"meetings of an old organisation": {
+			update(func(o *minutestest.Organisation) { o.Meetings = []minutestest.WorldMeeting{{Title: "x"}} }),
+			"Update: Organisations[0].Meetings: only a new organisation begins with meetings",
+		},
+		"two mistakes": {
+			update(func(o *minutestest.Organisation) {
+				o.MaxTerms = new(-1)
+				o.Keys[2].IPAllowlist = []string{"here"}
+			}),
+			"Update: Organisations[0].MaxTerms: -1 is negative\n" +
+				"Organisations[0].Vocabulary: 3 terms, -1 at most\n" +
+				`Organisations[0].Keys[2].IPAllowlist[0]: "here" is neither an address nor a CIDR block`,
+		},
+		"element of a list": {
+			update(func(o *minutestest.Organisation) { o.Vocabulary[1].Variants[0].Source = "x" }),
+			`Organisations[0].Vocabulary[1].Variants[0].Source: "x" is none of ["auto" "manual"]`,
+		},
 		"meeting": {func(s *minutestest.Server) { s.Advance("mtg_x", "") },
 			`Advance: there is no meeting "mtg_x"`},
 		"status to come to": {func(s *minutestest.Server) { s.Advance("mtg_x", "created") },

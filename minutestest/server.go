@@ -232,7 +232,7 @@ func newServer(r reporter, opts []Option) (*Server, error) {
 		Storage:         map[string]string{apiHost: "https://" + storageHost},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("world: %w", err)
+		return nil, mistake.At("world", "%s", err)
 	}
 	s := &Server{
 		world:    c.world,

@@ -85,7 +85,7 @@ func TestMatch_LooksIntoHeaderAndBody(t *testing.T) {
 		"match: body: that of a recording is not looked at, so no storage.put matches": {
 			Operation: minutes.OpUpload, Body: "x"},
 		"stale: it changes what a read of meetings shows; match one of " +
-			"[meetings.list meetings.get meetings.minutes meetings.transcript]": {Operation: minutes.OpUsageGet},
+			"meetings.list, meetings.get, meetings.minutes, meetings.transcript": {Operation: minutes.OpUsageGet},
 	} {
 		program := minutestest.New()
 		require.EqualError(t, mistake.Catch(func() { program.Inject(m, minutestest.Stale(0)) }), want)

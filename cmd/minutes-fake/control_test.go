@@ -91,7 +91,7 @@ func TestControl_RejectsInvalidRequests(t *testing.T) {
 		{`POST /faults {"match":{"operation":"meetings.get"},"faults":[{"kind":"slow_upload","bytes_per_second":1}]}`,
 			"match storage.put"},
 		{`POST /faults {"match":{"operation":"usage.get"},"faults":[{"kind":"show_status","meeting_status":"x"}]}`,
-			"usage.get shows none; match one of [meetings.list "},
+			"usage.get shows none; match one of meetings.list, "},
 		{`POST /faults {"kind":"reset"}`, `unknown field "kind"; known here: match, faults, optional, from, to`},
 		{`POST /faults {"faults":[{"kind":"reset"}],"times":3}`, `there is one in match`},
 		{`POST /faults {"match":{"from":"0s"},"faults":[{"kind":"reset"}]}`, `match: unknown field "from"; `},

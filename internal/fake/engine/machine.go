@@ -9,6 +9,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
@@ -321,7 +322,7 @@ func (s *Service) Release(id string) (held bool, err error) {
 // before it comes to until or, with until "", is in a final status.
 func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, error) {
 	if until != "" && !slices.Contains(statuses[1:], until) {
-		return "", fmt.Errorf("until: a meeting cannot come to %q, only to one of %q", until, statuses[1:])
+		return "", mistake.At("until", "a meeting cannot come to %q, only to one of %q", until, statuses[1:])
 	}
 	o, m, err := s.find(id)
 	if err != nil {

@@ -2,13 +2,13 @@ package engine
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
@@ -146,13 +146,13 @@ func (s *Service) Add(organisation string, specs []world.MeetingSpec) (ids []str
 		}
 		return nil, fmt.Errorf("there is no organisation %q, only %q", organisation, known)
 	}
-	c := &checker{firstAt: map[string]string{}}
+	c := &checker{owners: map[property]owner{}}
 	for id, m := range o.byExternal {
-		c.firstAt["external id of "+o.ID+"\x00"+id] = "that of meeting " + m.ID
+		c.owners[property{o.ID, "external id", id}] = owner{meetingID: m.ID}
 	}
-	c.meetings("meetings", &o.Organisation, specs)
+	c.meetings(placeOf("meetings"), &o.Organisation, specs)
 	if c.mistakes != nil {
-		return nil, errors.Join(c.mistakes...)
+		return nil, mistake.Join(c.mistakes...)
 	}
 	for i := range specs {
 		ids = append(ids, o.add(&specs[i], now)...)

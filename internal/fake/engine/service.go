@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
@@ -185,8 +186,8 @@ func (s *Service) Update(change func(*world.World) error) error {
 	for i := range w.Organisations {
 		o := &w.Organisations[i]
 		if len(o.Meetings) > 0 && s.organisation(o.ID) != nil {
-			return fmt.Errorf("organisations[%d].meetings: only a new organisation begins with meetings; "+
-				"add more on their own", i)
+			return mistake.Errorf("%s: only a new organisation begins with meetings; add more on their own",
+				placeOf("organisations").index(i).field("meetings").name())
 		}
 	}
 	s.adopt(w)
