@@ -88,7 +88,8 @@ func runWith(w scenario, begin func(context.Context, []*process)) *measures {
 	s.unseen = make([]time.Duration, w.processes)
 	s.found = map[string]int{}
 	s.done = map[string]int{}
-	ctx, cancel := context.WithTimeout(context.Background(), w.lasts)
+	// It has no deadline: otherwise a call would fail in a pause that outlasts the scenario.
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	processes := make([]*process, w.processes)
 	for i := range processes {
@@ -97,7 +98,8 @@ func runWith(w scenario, begin func(context.Context, []*process)) *measures {
 	s.populate()
 	s.beginWaits(ctx, processes)
 	begin(ctx, processes)
-	<-ctx.Done()
+	time.Sleep(w.lasts)
+	cancel()
 	s.finish()
 	synctest.Wait()
 	return &s.measures
