@@ -15,9 +15,8 @@ import (
 const (
 	// longestPause is the pause after twenty 429s in a row.
 	longestPause = 5 * time.Minute
-	// probeAfter is the longest pause, unless the service asked for more, if the service said when to
-	// come back, or a call with a deadline waits. Then a request finds out whether the 429s have ended.
-	// An hour of 429s costs about 120 requests so.
+	// probeAfter is the longest backoff if the service says when to come back, and for the user's requests
+	// while one of them would fail otherwise. So an hour of 429s costs about 120 requests.
 	probeAfter = 45 * time.Second
 	// overdueGaps is how many of the user's requests go before one in the background that waits, which
 	// leaves polls a twelfth. It was chosen for an import of 5,000 recordings at 60 requests a minute,
@@ -45,13 +44,12 @@ const (
 //     a pace of their own, which only a 429 to one of them lowers, by the square of the share of
 //     429s among the sixteen responses before it: by a quarter if half of them were, and hardly if
 //     one in twenty is rejected at random.
-//   - If nothing but 429s came back, each further one doubles the pause, because some limits count
+//   - If nothing but 429s came back, each further one doubles a backoff, because some limits count
 //     rejected requests, too, and never end while all processes go on asking. The doubling reaches
 //     ten seconds only after fifteen of them, a minute or two. Otherwise a process that is merely
 //     unlucky would lose its share, and one with a quota for each minute would miss the beginning
-//     of the next.
-//   - After such a pause, one request finds out whether the 429s have ended, and the others wait for
-//     its outcome.
+//     of the next. After it, one request finds out whether the 429s have ended, and the others wait
+//     for its outcome.
 //
 // A pace that was lowered grows by an amount that depends on nothing but the time since then. All
 // processes gain the same and lose in proportion to what they have; so they approach equal shares.
@@ -67,11 +65,14 @@ type Throttle struct {
 
 	// mu guards what follows, and the lanes apart from their tokens.
 	mu sync.Mutex
-	// pausedUntil is the end of the pause after a 429.
+	// pausedUntil is the end of the pause that 429s have asked for.
 	pausedUntil time.Time
-	// hurriedUntil is its end while a call with a deadline waits. It is not after pausedUntil.
-	hurriedUntil time.Time
-	// hurried is how many calls with a deadline wait that would not outlast the longest pause.
+	// backedOffUntil is the end of a backoff, or until when requests wait for the outcome of the first one
+	// after it. Any response other than a 429 ends both.
+	backedOffUntil time.Time
+	// probed is when that first one was sent.
+	probed time.Time
+	// hurried is how many of the user's requests wait whose deadline may come before the end of a backoff.
 	hurried int
 	// history has a bit for each of the last responses, the newest lowest: 1 is a 429. Of
 	// requests that were under way together, only the first 429 counts, because one limit rejected
@@ -79,11 +80,6 @@ type Throttle struct {
 	history uint32
 	// lastLimited is when the last 429 came that counts.
 	lastLimited time.Time
-	// probeUntil is until when other requests wait for the outcome of the first one after a pause. It
-	// is in the past if no such request is under way.
-	probeUntil time.Time
-	// news is closed when a request may go earlier than it was told. It is nil if no request has asked.
-	news chan struct{}
 	// backgroundSince is when the background request at the head of its lane got there. It is
 	// unused while that lane is empty.
 	backgroundSince time.Time
@@ -115,7 +111,7 @@ var ErrPaused = fmt.Errorf("the rate-limit pause outlasts the context's deadline
 // Wait returns once a request may be sent. It returns ErrPaused if ctx's deadline comes before the
 // end of the pause, which it checks at the beginning and while the request is the first of its lane.
 func (t *Throttle) Wait(ctx context.Context, background bool) error {
-	if tooLate(ctx, longestPause) {
+	if !background && tooLate(ctx, longestPause) {
 		t.hurry(1)
 		defer t.hurry(-1)
 	}
@@ -130,15 +126,11 @@ func (t *Throttle) Wait(ctx context.Context, background bool) error {
 	case <-ctx.Done(): // then neither the loop nor the lane matters
 	}
 	for began := time.Now(); ctx.Err() == nil && !t.paused(ctx, background); {
-		left, news := t.send(background, began, len(other.token) > 0)
+		left := t.send(background, began, len(other.token) > 0)
 		if left <= 0 {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(left):
-		case <-news:
-		}
+		_ = Sleep(ctx, min(left, time.Second)) // a response may end the backoff meanwhile
 	}
 	if t.paused(ctx, background) { // a 429 has come meanwhile
 		return ErrPaused
@@ -146,29 +138,16 @@ func (t *Throttle) Wait(ctx context.Context, background bool) error {
 	return ctx.Err()
 }
 
-// hurry notes that a call with a deadline begins or ends to wait.
-func (t *Throttle) hurry(calls int) {
+// hurry notes that a request with a deadline begins to wait (1) or ends to (-1).
+func (t *Throttle) hurry(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.hurried += calls
-	if calls > 0 {
-		t.tell()
-	}
-}
-
-// tell lets the requests ask again that wait for their turn.
-func (t *Throttle) tell() {
-	if t.news != nil {
-		close(t.news)
-		t.news = nil
-	}
+	t.hurried += n
 }
 
 // paused reports whether 429s hold the next request back until after ctx's deadline.
 func (t *Throttle) paused(ctx context.Context, background bool) bool {
-	t.mu.Lock()
-	left := max(time.Until(t.hurriedUntil), time.Until(t.lane(background).notBefore))
-	t.mu.Unlock()
+	left := t.Left(background)
 	if errors.Is(ctx.Err(), context.Canceled) { // which the caller reports as such
 		return false
 	}
@@ -190,28 +169,19 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// send notes a request if it may be sent now. Otherwise it returns how long the request must wait,
-// and a channel that is closed if it should ask again earlier. began is when it became the first of
-// its lane. contended means that the other lane has a request as well. Then the user's goes first,
-// unless the one in the background is overdue.
-func (t *Throttle) send(background bool, began time.Time, contended bool) (left time.Duration, news <-chan struct{}) {
+// send notes a request if it may be sent now. Otherwise it returns how long the request must
+// wait. began is when it became the first of its lane. contended means that the other lane has a
+// request as well. Then the user's goes first, unless the one in the background is overdue.
+func (t *Throttle) send(background bool, began time.Time, contended bool) (left time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	if background {
 		t.backgroundSince = began
 	}
-	l := t.lane(background)
-	pausedUntil := t.pausedUntil
-	if t.hurried > 0 {
-		pausedUntil = t.hurriedUntil
-	}
-	left = max(pausedUntil.Sub(now), t.probeUntil.Sub(now), l.notBefore.Sub(now))
+	left = t.heldBackUntil(background).Sub(now)
 	if left > 0 {
-		if t.news == nil {
-			t.news = make(chan struct{})
-		}
-		return left, t.news
+		return left
 	}
 	reserved := t.limit.ReserveN(now, 1)
 	left = reserved.DelayFrom(now)
@@ -220,16 +190,28 @@ func (t *Throttle) send(background bool, began time.Time, contended bool) (left 
 	}
 	if left > 0 {
 		reserved.CancelAt(now)
-		return left, nil
+		return left
 	}
-	l.sent(now)
+	t.lane(background).sent(now)
 	if background {
 		t.owed = false
 	}
-	if inARow(t.history) > 0 {
-		t.probeUntil = now.Add(pauseAfter(t.history, probeAfter))
+	if t.history&1 == 1 {
+		t.probed = now
+		t.backedOffUntil = now.Add(pauseAfter(t.history, probeAfter))
 	}
-	return 0, nil
+	return 0
+}
+
+// heldBackUntil returns until when 429s hold the next request of a lane back. A backoff yields to the
+// user's requests from time to time if one of them would fail otherwise.
+func (t *Throttle) heldBackUntil(background bool) time.Time {
+	backedOff := t.backedOffUntil
+	probe := t.probed.Add(probeAfter)
+	if !background && t.hurried > 0 && probe.Before(backedOff) {
+		backedOff = probe
+	}
+	return later(later(t.pausedUntil, backedOff), t.lane(background).notBefore)
 }
 
 // giveWay returns how long a request must wait until it looks whether that of the other lane has
@@ -243,7 +225,7 @@ func (t *Throttle) giveWay(now time.Time, background bool) time.Duration {
 	if !t.owed {
 		overdue = overdue.Add(min(overdueGaps*gap, overdueTime))
 	}
-	overdue = later(overdue, t.background.notBefore) // one that its own pace holds back delays nobody
+	overdue = later(overdue, t.heldBackUntil(true)) // one that 429s hold back delays nobody
 	switch {
 	case background && overdue.After(now):
 		return min(gap/8, overdue.Sub(now))
@@ -271,26 +253,26 @@ func (t *Throttle) Limited(r Rejection) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	pause := max(r.RetryAfter, r.Delay)
-	hurried := pause
+	until := now.Add(max(r.RetryAfter, r.Delay))
+	before := later(t.pausedUntil, t.backedOffUntil)
 	t.owed = t.owed || r.Background
 	if r.SentAt.After(t.lastLimited) {
 		t.lastLimited = now
 		t.lowerPaces(now, r)
 		t.history = t.history<<1 | 1
-		t.endProbe()
-		hurried = max(pause, pauseAfter(t.history, probeAfter))
-		pause = hurried
-		if r.RetryAfter == 0 {
-			pause = max(pause, pauseAfter(t.history, longestPause))
+		longest := longestPause
+		if r.RetryAfter > 0 {
+			longest = probeAfter
 		}
+		before = t.pausedUntil // because a backoff begins anew
+		t.backedOffUntil = now.Add(pauseAfter(t.history, longest))
 	}
-	t.hurriedUntil = later(t.hurriedUntil, now.Add(hurried))
-	if !now.Add(pause).After(t.pausedUntil) {
+	t.pausedUntil = later(t.pausedUntil, until)
+	until = later(until, t.backedOffUntil)
+	if !until.After(before) {
 		return 0
 	}
-	t.pausedUntil = now.Add(pause)
-	return pause
+	return until.Sub(now)
 }
 
 func later(a, b time.Time) time.Time {
@@ -315,19 +297,11 @@ func (t *Throttle) lowerPaces(now time.Time, r Rejection) {
 	t.lane(r.Background).holdBack(now)
 }
 
-// endProbe lets the requests go on that wait for the outcome of the first one after a pause.
-func (t *Throttle) endProbe() {
-	t.probeUntil = time.Time{}
-	t.tell()
-}
-
-// inARow returns how many 429s came last without another response among them.
-func inARow(history uint32) int { return bits.TrailingZeros32(^history) }
-
-// pauseAfter returns the pause, with jitter, after these 429s. Each further one in a row doubles it, up
-// to the longest.
+// pauseAfter returns the pause, with jitter, after the 429s that came last without another response
+// among them. Each further one doubles it, up to the longest.
 func pauseAfter(history uint32, longest time.Duration) time.Duration {
-	longest = min(longest, longestPause>>max(0, 20-inARow(history))) // after a single 429, less than a millisecond
+	inARow := bits.TrailingZeros32(^history)
+	longest = min(longest, longestPause>>max(0, 20-inARow)) // after a single 429, less than a millisecond
 	return longest/2 + rand.N(longest/2)
 }
 
@@ -336,12 +310,12 @@ func (t *Throttle) Accepted() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.history <<= 1
-	t.endProbe()
+	t.backedOffUntil = time.Time{}
 }
 
 // Left returns how long 429s hold the next request back. At 0 or less, they do not.
 func (t *Throttle) Left(background bool) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return max(time.Until(t.pausedUntil), time.Until(t.lane(background).notBefore))
+	return time.Until(t.heldBackUntil(background))
 }

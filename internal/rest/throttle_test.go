@@ -325,8 +325,10 @@ func TestThrottle_ProbesForACallBehindOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := NewThrottle(rate.NewLimiter(rate.Inf, 0))
 		for range 25 {
+			require.NoError(t, throttle.Wait(t.Context(), false))
+			sentAt := time.Now()
 			time.Sleep(time.Second)
-			throttle.Limited(Rejection{SentAt: time.Now()})
+			throttle.Limited(Rejection{SentAt: sentAt})
 		}
 		var all sync.WaitGroup
 		for range 2 {
