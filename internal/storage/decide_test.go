@@ -114,6 +114,10 @@ func TestDecide(t *testing.T) {
 		{"skewed, the third whole", toWhole(403, "RequestTimeTooSkewed"), wholes(2), giveUp},
 		{"the second whole lost", Outcome{Sent: size}, wholes(1),
 			Decision{Step: Renew, Delay: 5 * time.Second, AudioBy: in(time.Minute)}},
+		{"the second whole lost, a minute ago", Outcome{Sent: size}, func(s *State) {
+			wholes(1)(s)
+			failing(2, time.Minute)(s)
+		}, pollAndRenew},
 		{"503 to the second whole, a minute ago", toWhole(503), func(s *State) {
 			wholes(1)(s)
 			failing(2, time.Minute)(s)
@@ -208,6 +212,8 @@ func TestDecide_RemembersAttempts(t *testing.T) {
 		{"403", Outcome{StatusCode: 403}, State{}, State{}},
 		{"403, shared", Outcome{StatusCode: 403}, shared, State{Rejected: true}},
 		{"403 to an expired URL, shared", Outcome{StatusCode: 403}, State{Shared: true, URLExpires: now}, State{}},
+		{"503 after a 403, shared", Outcome{StatusCode: 503}, State{Shared: true, Rejected: true}, State{Rejected: true}},
+		{"stored", Outcome{StatusCode: 200, Sent: 2}, State{}, State{}},
 	} {
 		before := test.before
 		before.Size = 2
