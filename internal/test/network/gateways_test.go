@@ -82,6 +82,33 @@ func TestGateways_LimitRequests(t *testing.T) {
 	}
 }
 
+// The settings that the page recommends are those that the gateways of the runs have, with another time.
+func TestGateways_HaveTheSettingsOfThePage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/" + gatewaysPage)
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(text), "\n| gateway | for uploads | for calls |\n|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		names := strings.Split(strings.TrimSpace(cells[1]), ", ")
+		var files strings.Builder
+		for _, g := range slices.Concat(gateways, configured, limiters) {
+			ofRow := slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(g.name, name) })
+			for _, file := range g.files {
+				if ofRow {
+					files.WriteString(file)
+				}
+			}
+		}
+		settings := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row, -1)
+		require.NotEmpty(t, settings, row)
+		for _, setting := range settings {
+			assert.True(t, strings.Contains(files.String(), setting[1]), "%s, of %s", setting[1], row)
+		}
+	}
+}
+
 // A proxy that does not connect to the service says why, in the response to CONNECT.
 func TestProxies_ReportFailedConnect(t *testing.T) {
 	t.Parallel()
