@@ -23,7 +23,7 @@ import (
 )
 
 // Prometheus accepts the names and units of all metrics, as promtool check metrics does, and they are those
-// of the alert rules in docs/observability.md.
+// of the alert rules in docs/alerts.yaml.
 func TestMetrics_PassPromlint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
