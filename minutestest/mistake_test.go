@@ -99,7 +99,7 @@ func TestFaultKinds_AreDocumented(t *testing.T) {
 	for _, kind := range strings.Split(inJSON, ", ") {
 		assert.Contains(t, text("fault.go"), kind, "the documentation of Fault")
 		assert.Contains(t, text("../cmd/minutes-fake/openapi.json"), `"`+kind+`"`)
-		assert.Contains(t, text("../cmd/minutes-fake/README.md"), kind)
+		assert.Contains(t, text("../cmd/minutes-fake/examples/situations.http"), kind)
 	}
 	defer func() {
 		_, inGo, _ := strings.Cut(fmt.Sprint(recover()), "there are ")

@@ -396,17 +396,29 @@ func TestDocument_DescribesEveryEndpoint(t *testing.T) {
 	assert.Len(t, list, len(served))
 }
 
-// Each request of README.md works, and the world beside it is valid.
+// Each request of examples/situations.http works, README.md has some of them, and the world beside it is
+// valid.
 func TestReadme_WorksAsItSays(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("README.md")
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	situations, err := os.ReadFile("examples/situations.http")
 	require.NoError(t, err)
 	p := launch(t, "-log", "none")
-	rows := regexp.MustCompile("`((?:POST|PATCH|PUT) /[a-z]+ \\{[^`]*)`").FindAllSubmatch(text, -1)
-	for _, row := range rows {
-		p.control(string(row[1]))
+	all := map[string]bool{}
+	request := regexp.MustCompile(`(?m)^([A-Z]+) \{\{control\}\}(\S+)\nContent-Type: application/json\n\n(.*)$`)
+	for _, found := range request.FindAllStringSubmatch(string(situations), -1) {
+		what := found[1] + " " + found[2] + " " + found[3]
+		p.control(what)
+		all[what] = true
 	}
-	assert.Greater(t, len(rows), 25)
+	assert.Greater(t, len(all), 35)
+	assert.Len(t, all, strings.Count(string(situations), "###"))
+	rows := regexp.MustCompile("`((?:POST|PATCH|PUT) /[a-z]+ \\{[^`]*)`").FindAllSubmatch(readme, -1)
+	for _, row := range rows {
+		assert.True(t, all[string(row[1])], "examples/situations.http lacks %s", row[1])
+	}
+	assert.Greater(t, len(rows), 10)
 	world, err := os.ReadFile("examples/world.json")
 	require.NoError(t, err)
 	p.control("PUT /world " + string(world))

@@ -10,6 +10,6 @@
 //		nghttp2-proxy mitmproxy caddy squid
 //	MINUTES_LONG=1 go test -timeout 30m -parallel 8 -v .
 //
-// The tables of docs/gateways.md are what these tests saw. If a new version of a server behaves
+// The tables of docs/gateways.md and uploads.txt are what these tests saw. If a new version of a server behaves
 // differently, the test prints the row that belongs there.
 package network

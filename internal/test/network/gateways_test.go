@@ -25,7 +25,10 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-const gatewaysPage = "gateways.md"
+const (
+	gatewaysPage = "gateways.md"
+	uploadsPage  = "../internal/test/network/uploads.txt"
+)
 
 // A gateway whose backend fails answers with a page of its own, or not at all. The Client reports
 // what it got, and that it is temporary.
@@ -62,7 +65,7 @@ func TestGateways_PassUploads(t *testing.T) {
 			whole := b.upload(t, addr)
 			b.set(rejects)
 			early := b.upload(t, addr)
-			testkit.RequireRow(t, gatewaysPage, g.name, answer(whole.err), whole.taken(), whole.expect(), whole.rewritten(), answer(early.err))
+			testkit.RequireRow(t, uploadsPage, g.name, answer(whole.err), whole.taken(), whole.expect(), whole.rewritten(), answer(early.err))
 		})
 	}
 }
