@@ -155,13 +155,14 @@ func TestREADME_ProgramRuns(t *testing.T) {
 	assert.Regexp(t, "^# Weekly\n", string(printed))
 }
 
-// snippetsTest runs the snippets of README.md in a bubble, which ends Follow after a minute.
+// snippetsTest runs the snippets of README.md and the first of docs/follow.md in a bubble, which ends Follow after a minute.
 const snippetsTest = `
 var ( // the imports that README.md does not need
 	_ atomic.Int64
 	_ sync.Mutex
 	_ http.Client
 	_ tls.Config
+	_ = fmt.Sprint
 	_ = httputil.DumpRequest
 	_ = log.Print
 	_ = slog.Default
@@ -189,15 +190,15 @@ func TestSnippets(t *testing.T) {
 			}
 			cancel()
 		}
-		// The first snippets with a call are ProcessAll and Follow, then comes the switch over errors.
-		if want := []string{"store <a", "save <a", "alert"}; !slices.Equal(calls, want) {
+		// ProcessAll, the switch over errors, and Follow.
+		if want := []string{"store <a", "alert", "save <a"}; !slices.Equal(calls, want) {
 			t.Error("got", calls, "want", want)
 		}
 	})
 }
 `
 
-// The other snippets of README.md run, too, and its test passes.
+// The other snippets of README.md run, too, as does the loop of docs/follow.md, and its test passes.
 func TestREADME_SnippetsRun(t *testing.T) {
 	if !testbase.Long() {
 		t.Skip("builds a program: set MINUTES_LONG=1")
@@ -207,7 +208,8 @@ func TestREADME_SnippetsRun(t *testing.T) {
 	const noError, failed = "err                 error", "err error = &minutes.MeetingFailedError{}"
 	code := strings.Replace(prelude, noError, failed, 1) + snippetsTest
 	snippets := ""
-	for _, snippet := range blocks(t, "README.md", "go")[1:] {
+	follow := blocks(t, "docs/follow.md", "go")[0]
+	for _, snippet := range append(blocks(t, "README.md", "go")[1:], follow) {
 		if strings.HasPrefix(snippet, "func ") {
 			code += snippet
 			continue
