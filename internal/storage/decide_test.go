@@ -254,6 +254,7 @@ func TestDecide_OmitsExpect(t *testing.T) {
 		"a gateway later":           {[]Outcome{{}, failed}, []bool{false, false}},
 		"503":                       {[]Outcome{{StatusCode: 503, Message: page}}, []bool{false}},
 		"500 of storage":            {[]Outcome{{StatusCode: 500, Code: "InternalError"}}, []bool{false}},
+		"a page of a 2xx":           {[]Outcome{{StatusCode: 200, Message: undici}}, []bool{false}},
 		"something else unexpected": {[]Outcome{{StatusCode: 503, Message: "unexpected EOF"}}, []bool{false}},
 	} {
 		t.Run(name, func(t *testing.T) {
