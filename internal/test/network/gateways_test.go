@@ -90,7 +90,8 @@ func TestGateways_HaveTheSettingsOfThePage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/" + gatewaysPage)
 	require.NoError(t, err)
-	_, table, _ := strings.Cut(string(text), "\n| gateway | for uploads | for calls |\n|---|---|---|\n")
+	_, table, found := strings.Cut(string(text), "\n| gateway | for uploads | for calls |\n|---|---|---|\n")
+	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
 	for row := range strings.Lines(table) {
 		cells := strings.Split(row, "|")
