@@ -497,6 +497,8 @@ func (e *StorageError) kind() failure.Kind {
 	switch {
 	case rest.Misconfigured(e.Err):
 		return failure.Misconfigured
+	case errors.Is(e.Err, errPart): // another upload cannot replace it
+		return failure.Rejected
 	case storage.Retryable(e.StatusCode, string(e.Code), e.Message):
 		return failure.StorageFailed
 	}

@@ -47,9 +47,9 @@ type UploadOptions struct {
 //     GiB), [ErrRecordingFormat] and an invalid content type are in a *[ParamError].
 //   - The errors of [MeetingsService.UploadURL]. [ErrBadRequest] means that the meeting already has
 //     audio (assumed).
-//   - *[StorageError]: storage did not accept the recording. Its text says if a part may be stored.
-//   - An error that says that the meeting has audio although the whole recording was never sent, so it
-//     is a part or somebody else's: delete the meeting.
+//   - *[StorageError]: storage did not accept the recording. Its text says if a part may be stored. If it
+//     says that the meeting has audio although the whole recording was never sent, that audio is a part
+//     or somebody else's: delete the meeting.
 //   - An error of reading the recording.
 //   - An error that the recording changed during the upload, which is [Retryable].
 //
@@ -283,7 +283,7 @@ func (u *upload) failure(ctx context.Context, err error) error {
 	}
 	_, api := errors.AsType[*Error](err)
 	storageFailed := !api || u.state.Attempts > 0
-	if !storageFailed || errors.Is(u.lastErr, storage.ErrUnreadable) || errors.Is(err, errPart) {
+	if !storageFailed || errors.Is(u.lastErr, storage.ErrUnreadable) {
 		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(u.id), unprefixedError{err})
 	}
 	r := u.response

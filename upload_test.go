@@ -230,8 +230,11 @@ func TestUpload_ReportsAPart(t *testing.T) {
 		c := testkit.Client(srv, keepsParts)
 		id := testkit.Waiting(t, srv)
 		err := c.Meetings.Upload(t.Context(), id, testkit.Audio(1000), nil)
-		require.EqualError(t, err, "minutes: upload for meeting "+id+": connection reset by peer; "+
+		require.EqualError(t, err, "minutes: upload for meeting "+id+" to storage.minutes.test: connection reset by peer; "+
 			"the meeting has audio, although the whole recording was never sent; delete the meeting")
+		var failed *minutes.StorageError
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, id, failed.MeetingID)
 		require.False(t, minutes.Retryable(err), "another upload cannot replace it")
 
 		_, err = c.Meetings.Process(t.Context(), weekly(""), testkit.Audio(1000), nil)
