@@ -23,10 +23,19 @@ import (
 
 // Callers of all kinds work on many meetings while faults hit their requests and their processes
 // die. In the end, the test compares what the callers got with what the service has. A run depends
-// only on its seed and on the jitter of the Clients:
+// only on its seed and on the jitter of the Clients, so repeat a seed that failed:
 //
-//	MINUTES_CHAOS_RUNS=10000 go test -run TestChaos ./internal/test  # the first 10,000 seeds
-//	MINUTES_CHAOS_SEED=4711 MINUTES_CHAOS_RUNS=1 go test …           # one seed, with its requests
+//	MINUTES_CHAOS_SEED=4711 MINUTES_CHAOS_RUNS=1 go test -run TestChaos -count=20 -v ./internal/test
+//	MINUTES_CHAOS_RUNS=10000 go test -run TestChaos -timeout 2h ./internal/test # the first 10,000 seeds
+//
+// To add a caller, for example one that updates meetings:
+//
+//  1. In chaos_callers_test.go, write a method like callByCall, and add it to the list in chaos.run. Draw only
+//     from its rnd.
+//  2. Make each call with the context of its own c.step, which draws the faults of its requests. If the call
+//     fails, let c.checkGaveUp check that a fault or the context was the reason. Inside c.note, record what
+//     must exist at the end.
+//  3. Break the behaviour that the caller checks, run 1,000 seeds, and see c.deviation report it.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	first := 0
