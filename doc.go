@@ -23,13 +23,11 @@
 //
 // # Waiting
 //
-// The service sends no events, so the Client asks for the status of a meeting again and again. One
-// such GET is called a poll. As the service asks, the Client polls a meeting at most once in thirty
-// seconds, however many waits there are for it. If many meetings are pending, the Client reads pages
-// of the list instead of polling each, because one page shows fifty meetings.
-//
-// The interval has one exception: after this Client has uploaded a recording, or requested an upload
-// URL, it polls the meeting at once, because the status is about to change.
+// The service sends no events, so the Client polls: it gets a meeting again until its status is
+// final, at most once in thirty seconds, as the service asks, however many waits there are for it. If
+// many meetings are pending, the Client reads list pages instead, because one page shows fifty
+// meetings. All waits share these poller requests. Only after this Client has uploaded a recording, or
+// requested an upload URL, it polls the meeting at once, because the status is about to change.
 //
 // A wait has no overall timeout, so set a deadline on ctx.
 //
@@ -41,10 +39,9 @@
 //   - [*WaitError]: a wait, or the fetch after it, ended without a result.
 //   - [*ParamError]: the Client cannot use a parameter or a recording, and did not send it.
 //
-// [Retryable] reports whether the same call may succeed later, [RetryAfter] says how long the
-// service asked to wait, if it did, and
-// [KeyRejected] reports whether other calls will fail as well. Every call can also return the
-// following errors, which most methods therefore do not list:
+// [Retryable] reports whether the same call may succeed later, [RetryAfter] returns how long the
+// service asked to wait, if it did, and [KeyRejected] reports whether other calls will fail as well.
+// Any call can return these errors, so most methods do not list them:
 //
 //   - [ErrRateLimited], [ErrInternal], [ErrInsufficientScope], and the codes for which
 //     [KeyRejected] is true.
@@ -64,9 +61,11 @@
 // # Further reading
 //
 //   - [Uploads]: formats of recordings, recordings from a URL or a browser, broken uploads.
-//   - [Waiting]: many meetings at once, all meetings of an organisation, what ends a wait.
+//   - [Waiting]: many meetings at once, and what ends a wait.
+//   - [Following]: new meetings without webhooks, from cron or Lambda, with dead letters.
 //   - [Errors]: what the Client retries, its timeouts, and a loop that handles every error.
-//   - [Restarts]: crashes, several instances, key rotation, many tenants.
+//   - [Restarts]: crashes, failed meetings, several instances, key rotation, many tenants.
+//   - [Job engines]: Temporal, River, asynq, JetStream and cron.
 //   - [Observability]: logs, metrics and traces.
 //   - [Testing]: a line of code for each of about fifty situations.
 //   - [Troubleshooting]: symptom, cause, and what to do.
@@ -76,6 +75,8 @@
 // [section 4]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#4-operations
 // [Uploads]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/uploads.md
 // [Waiting]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/polling.md
+// [Following]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/follow.md
+// [Job engines]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/jobs.md
 // [Errors]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/errors.md
 // [Restarts]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/restarts.md
 // [Observability]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/observability.md
