@@ -143,7 +143,7 @@ func checkAPIKey(name, key string) error {
 
 // Stats describes what a Client is doing at one moment, for gauges.
 type Stats struct {
-	Waiting   int       // meetings that calls and loops are waiting for
+	Waiting   int       // meetings that calls and loops are waiting for, or whose texts they are fetching
 	Oldest    time.Time // the earliest CreatedAt of these that a response has shown; zero if there is none
 	Polled    time.Time // when a poll or a list page of a wait last succeeded; zero if none has
 	Uploading int       // upload slots in use
@@ -155,6 +155,9 @@ func (c *Client) Stats() Stats {
 	shared := c.Meetings.core
 	var s Stats
 	s.Waiting, s.Oldest, s.Polled = shared.poller.Stats()
+	fetching, oldest := shared.fetches.stats()
+	s.Waiting += fetching
+	s.Oldest = earliest(s.Oldest, oldest)
 	s.Uploading = len(shared.uploadSlots)
 	return s
 }
@@ -174,9 +177,10 @@ type core struct {
 	poller          *poll.Poller[*Meeting]    // shared by all waits
 	uploadSlots     chan struct{}             // holds a token for each upload under way
 	fetchSlots      chan struct{}             // holds a token for each request for minutes or a transcript under way
-	unknownStatuses sync.Map                  // each Status that the log has warned of
-	unfitElements   sync.Map                  // each unfitElement that the log has warned of
-	warnOfAudio     sync.Once                 // of audio that a call found instead of uploading its own
+	fetches         fetches
+	unknownStatuses sync.Map  // each Status that the log has warned of
+	unfitElements   sync.Map  // each unfitElement that the log has warned of
+	warnOfAudio     sync.Once // of audio that a call found instead of uploading its own
 }
 
 func newCore(set settings, base *url.URL, mask *rest.Mask) *core {

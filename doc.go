@@ -39,8 +39,14 @@
 //   - [*WaitError]: a wait, or the fetch after it, ended without a result.
 //   - [*ParamError]: the Client cannot use a parameter or a recording, and did not send it.
 //
-// [Retryable] reports whether the same call may succeed later, [RetryAfter] returns how long the
-// service asked to wait, if it did, and [KeyRejected] reports whether other calls will fail as well.
+// What follows an error:
+//
+//   - [Retryable]: try again later; [RetryAfter] says when, if the service did.
+//   - [KeyRejected], [ErrInsufficientScope]: the key must change, and other calls fail as well.
+//   - *ParamError, [ErrBadRequest], [ErrNotFound], [ErrExternalIDTaken]: the input must change.
+//   - *MeetingFailedError: nothing helps but another meeting.
+//   - [context.Canceled]: you ended the call.
+//
 // Any call can return these errors, so most methods do not list them:
 //
 //   - [ErrRateLimited], [ErrInternal], [ErrInsufficientScope], and the codes for which

@@ -288,7 +288,8 @@ func (e *MeetingFailedError) Error() string {
 
 // WaitError reports that a wait, or the fetch after it, ended without a result, for one of the
 // reasons that [MeetingsService.Wait] and [MeetingsService.WaitForMinutes] list. If polls were
-// failing when ctx was done, [errors.As] also finds the last *Error.
+// failing when ctx was done, [errors.As] also finds the last *Error. But if Err ended a whole WaitAll
+// or ProcessAll, only the Results have that.
 type WaitError struct {
 	MeetingID string   // empty if Err ended a whole WaitAll, ProcessAll or Follow
 	Meeting   *Meeting // from the last poll or call; nil if there was none
@@ -386,6 +387,9 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //   - a canceled context;
 //   - a TLS failure, such as an untrusted certificate.
 //
+// If ctx has ended a wait whose polls were failing, the error has both. Then a rejected key, a proxy's
+// 401 and a TLS failure count, and otherwise the deadline.
+//
 // The API reference documents only the 429, the 500 and the codes for what is not ready; everything
 // else is assumed.
 //
@@ -412,7 +416,7 @@ func RetryAfter(err error) (d time.Duration, ok bool) {
 // and for the 403 codes in [section 7] with two exceptions: after ErrInsufficientScope other
 // operations still work, and after ErrForbidden other meetings do. A 403 with any other code, or
 // without a code, does not count as a rejection of the key. A 401 without a code does, although it
-// may be a proxy's; but it ends no other wait, and no loop.
+// may be a proxy's; but it ends no loop, and a wait only if nothing else has come for ten minutes.
 //
 // [section 7]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#7-errors
 func KeyRejected(err error) bool { return failure.Means[kindOf(err)].KeyRejected }

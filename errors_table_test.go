@@ -205,7 +205,7 @@ func TestFailureTable_HasFiveReaders(t *testing.T) { // not parallel: it changes
 			ctx, cancel = context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
 			minutes := WaitOptions{Until: StatusMinutesReady}
-			require.Error(t, client.Meetings.core.fetch(ctx, &Result{MeetingID: "mtg_1"}, minutes, new(slot)))
+			require.Error(t, client.Meetings.core.fetch(ctx, &Result{MeetingID: "mtg_1"}, minutes, new(slot), 0))
 			s.fetches = ctx.Err() != nil
 			s.requests = requests
 		})

@@ -1,7 +1,9 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
+	"sync"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/failure"
@@ -13,13 +15,16 @@ import (
 // again until they are ready, and after each failure that may be temporary. Each request is one
 // attempt, for which the fetch holds one of the Client's eight slots. unseen is held during the
 // requests and after success. Between two requests neither is held, so meetings whose minutes are
-// never ready do not stop the others.
-func (c *core) fetch(ctx context.Context, r *Result, o WaitOptions, unseen *slot) error {
+// never ready do not stop the others. If patience is not 0, the fetch ends when it has failed for so long,
+// whatever the failures.
+func (c *core) fetch(ctx context.Context, r *Result, o WaitOptions, unseen *slot, patience time.Duration) error {
+	c.fetches.begin(r)
+	defer c.fetches.end(r)
 	requesting := slot{tokens: c.fetchSlots}
 	defer requesting.free()
-	var failures fetchFailures
+	failures := fetchFailures{patience: patience}
 	var last error
-	for {
+	for attempt := 1; ; attempt++ {
 		err := unseen.acquire(ctx)
 		if err == nil {
 			err = requesting.acquire(ctx)
@@ -29,10 +34,14 @@ func (c *core) fetch(ctx context.Context, r *Result, o WaitOptions, unseen *slot
 		}
 		last = c.fetchTexts(ctx, r, o)
 		if last == nil {
+			c.logFetch(ctx, r, c.fetches.succeeded(r), nil)
 			return nil
 		}
 		unseen.free()
 		delay, again := failures.next(last, c.unknownYet(r.MeetingID, last), time.Now())
+		if attempt == fetchesFail {
+			c.logFetch(ctx, r, c.fetches.failed(r), last)
+		}
 		if again && failures.inARow > 0 {
 			// An outage gets few requests, however many meetings are ready.
 			_ = rest.Sleep(ctx, time.Second)
@@ -59,10 +68,80 @@ func (c *core) fetchTexts(ctx context.Context, r *Result, o WaitOptions) (err er
 	return err
 }
 
+// fetchesFail is how many failures of a fetch are worth a warning.
+const fetchesFail = 3
+
+// fetches is what a Client knows of its fetches under way. Each has the Result that it fills.
+type fetches struct {
+	mu sync.Mutex
+	// created is when the meeting of each was created; the zero time if no response has shown that.
+	created map[*Result]time.Time
+	// failing are those that have failed so often.
+	failing map[*Result]bool
+}
+
+func (f *fetches) begin(r *Result) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.created == nil {
+		f.created = make(map[*Result]time.Time)
+		f.failing = make(map[*Result]bool)
+	}
+	var created time.Time
+	if r.Meeting != nil {
+		created = r.Meeting.CreatedAt.Time()
+	}
+	f.created[r] = created
+}
+
+func (f *fetches) end(r *Result) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.created, r)
+	delete(f.failing, r)
+}
+
+// failed notes that a fetch is failing, and reports whether it is the only one.
+func (f *fetches) failed(r *Result) (first bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failing[r] = true
+	return len(f.failing) == 1
+}
+
+// succeeded notes that a fetch has succeeded, and reports whether it was the only one that was failing.
+func (f *fetches) succeeded(r *Result) (last bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last = f.failing[r] && len(f.failing) == 1
+	delete(f.failing, r)
+	return last
+}
+
+// stats returns how many there are, and the earliest creation of their meetings.
+func (f *fetches) stats() (n int, oldest time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, created := range f.created {
+		oldest = earliest(oldest, created)
+	}
+	return len(f.created), oldest
+}
+
+// earliest returns the earlier of two times, of which the zero time is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // fetchFailures decides after each failure of a fetch whether and when it asks again.
 type fetchFailures struct {
-	inARow       int       // without a good response, such as one that says that the minutes are not ready
-	foreignSince time.Time // when the present row of foreign failures began; zero if something else came last
+	patience     time.Duration // how long temporary failures are outlasted; 0 means for ever
+	since        time.Time     // when the first failure came
+	inARow       int           // without a good response, such as one that says that the minutes are not ready
+	foreignSince time.Time     // when the present row of foreign failures began; zero if something else came last
 }
 
 // next returns the delay before the next request. Like a wait, a fetch ends after ten
@@ -70,9 +149,14 @@ type fetchFailures struct {
 func (f *fetchFailures) next(err error, unknownYet bool, now time.Time) (delay time.Duration, again bool) {
 	kind := kindOf(err)
 	ends := failure.Means[kind].EndsWait
+	f.since = cmp.Or(f.since, now)
+	impatient := f.patience > 0 && now.Sub(f.since) >= f.patience
 	switch {
+	case impatient:
+		return 0, false
 	case kind == failure.NotReady && ends == failure.Never:
-		*f = fetchFailures{}
+		f.inARow = 0
+		f.foreignSince = time.Time{}
 		return poll.Interval, true
 	case ends == failure.Never, unknownYet:
 		f.foreignSince = time.Time{}

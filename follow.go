@@ -21,14 +21,16 @@ type FollowOptions struct {
 	// outage plus the longest time from the creation of a meeting to its minutes: a meeting that is
 	// created a week before its recording is uploaded is still yielded if Since is a month ago. At
 	// the start, Follow reads the list back to Since, with one request per fifty meetings, and
-	// calls Handled for each meeting.
+	// calls Handled for each meeting; with Once, only for those that are ready or have failed.
 	Since time.Time
 	// Handled reports whether you need no further Result of a meeting: because its minutes are in
 	// your database, because it has failed and you have noted that, or because it does not concern
 	// you. Follow yields a meeting until Handled returns true. It asks when it finds a meeting, before
 	// it fetches the minutes, and after each run of the loop's body. If Handled returns false after
-	// the body, Follow yields the meeting again after ten minutes, and then ever later, up to a day.
-	// So if you cannot store a result, log that and go on with the loop.
+	// the body, Follow yields the meeting again after 10 minutes, then 20, 40 and so on, up to a day.
+	// So if you cannot store a result, log that and go on with the loop. To give a meeting up after
+	// some attempts, note it as such and return true; count the attempts in your database, because a
+	// restart begins with ten minutes again.
 	//
 	// If you cannot tell, because the look-up failed, return false. Once Handled has returned true,
 	// this run of Follow never yields the meeting again, so do not return true for what another
@@ -41,7 +43,8 @@ type FollowOptions struct {
 	// set, and each meeting is yielded at most once. Follow then makes no poll, only requests for list
 	// pages and texts, so that a cron job cannot break the thirty seconds between two polls. Set a
 	// deadline on ctx, because Follow outlasts an outage even then. AudioTimeout and OnStatus must not
-	// be set.
+	// be set. If the texts of a meeting cannot be had for ten minutes, it is left to the next run, too,
+	// and its Result has the error.
 	Once bool
 	// Until is the status at which Follow yields a meeting (default StatusMinutesReady), like
 	// WaitOptions.Until. With an earlier status, Follow fetches no minutes.
@@ -50,8 +53,9 @@ type FollowOptions struct {
 	Format     Format
 	Transcript bool
 	// AudioTimeout limits how long a meeting may stay without audio after its creation. After that
-	// time, Follow yields the meeting with ErrNoAudio, and then goes on with it, as after every
-	// error that is not final. 0 means no limit.
+	// time, Follow yields the meeting with ErrNoAudio, and looks at it again after ten minutes, and
+	// then ever later, up to a day, as after every error that is not final. So the minutes of a
+	// recording that comes after all are that much later. 0 means no limit.
 	AudioTimeout time.Duration
 	// OnStatus is called with the first status of each meeting that is not handled, and with each
 	// change, on the goroutine of the loop.
@@ -87,7 +91,8 @@ func (o *FollowOptions) checkOnce() error {
 //   - Follow stores nothing, so the next run, and every other process that follows, yields the same
 //     meetings again. Store the ids of those that you have handled, and let Handled look them up.
 //   - Follow finds a new meeting within half a minute, or later if more requests are due than fit
-//     into that time ([docs/follow.md]). It polls a meeting without audio ever less often: at
+//     into that time ([docs/follow.md]), and within an hour one that appears late in the list, below
+//     newer ones. It polls a meeting without audio ever less often: at
 //     intervals of a thirtieth of its age, so daily after thirty days.
 //   - While the body of the loop runs, Follow goes on polling, but it fetches the minutes of only a
 //     few meetings ahead of the loop.
@@ -104,6 +109,9 @@ func (o *FollowOptions) checkOnce() error {
 //   - *[WaitError] with an *[Error]: the service rejected the request for the meeting, its minutes
 //     or its transcript, or a failure such as an untrusted certificate lasted for ten minutes.
 //
+// As in Wait, a 429, a 5xx or a lost connection gives no Result, however long it lasts: Follow asks
+// again, the log warns once, and [Client.Stats] counts the meeting.
+//
 // Only a *MeetingFailedError is final, so note it like a success, and let Handled return true. All
 // other errors may be temporary, even if [Retryable] is false: Follow tries again after ten minutes,
 // and then after ever longer times, up to a day, until Handled returns true.
@@ -113,8 +121,8 @@ func (o *FollowOptions) checkOnce() error {
 // time.Since(result.Meeting.UpdatedAt.Time()) is how long ago the minutes became ready.
 //
 // An error as the second value comes with a nil Result and ends Follow. It is a *[WaitError] if ctx
-// is done or the service rejected the key or the request for the list, and a *[ParamError] if ctx is
-// nil or an option is invalid.
+// is done, with the last failure if the list could not be read, or if the service rejected the key or
+// the request for the list. It is a *[ParamError] if ctx is nil or an option is invalid.
 //
 // [section 4.2]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#42-meetings
 // [docs/follow.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/follow.md
@@ -126,6 +134,13 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 		if err != nil {
 			yield(nil, err)
 			return
+		}
+		body := func(r *Result, err error) bool {
+			ended, last := err.(*WaitError)
+			if last && ctx.Err() != nil {
+				ended.Err = rest.Join(s.core.poller.ListTrouble(), ended.Err)
+			}
+			return yield(r, err)
 		}
 		var d *poll.Discovery[*Meeting]
 		discover := func(ctx context.Context, yield func(*Meeting) bool) error {
@@ -144,9 +159,10 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 				}
 			}
 		}
-		parallel(ctx, yield, discover, func(ctx context.Context, l *loop, m *Meeting) {
+		parallel(ctx, body, discover, func(ctx context.Context, l *loop, m *Meeting) {
 			f := following{core: s.core, loop: l, opts: wait, handled: o.Handled, discovery: d, meeting: m}
 			if o.Once {
+				f.patience = poll.Hopeless
 				f.yieldIfReady(ctx)
 			} else {
 				f.untilHandled(ctx)
@@ -165,6 +181,8 @@ type following struct {
 	discovery *poll.Discovery[*Meeting]
 	// meeting is the last snapshot.
 	meeting *Meeting
+	// patience is for how long a fetch may fail; 0 means for ever.
+	patience time.Duration
 	// fetched means that the last Result had the minutes, so the next one needs no poll.
 	fetched bool
 }
@@ -221,7 +239,7 @@ func (f *following) fetchAndYield(ctx context.Context, err error) (again bool) {
 	}
 	r := &Result{MeetingID: f.meeting.ID, Meeting: f.meeting.clone(), Err: err}
 	if err == nil && f.opts.fetches() {
-		r.Err = f.core.fetch(ctx, r, f.opts, &unseen)
+		r.Err = f.core.fetch(ctx, r, f.opts, &unseen, f.patience)
 		f.abortIfKeyRejected(r.Err)
 		if yieldsNothing(ctx, r.Err) {
 			return false

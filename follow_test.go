@@ -3,13 +3,16 @@ package minutes_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -496,6 +499,80 @@ func TestFollow_OnceEndsWhateverHandledSays(t *testing.T) {
 		require.Equal(t, 1, yields)
 		requireIdle(t, srv)
 	})
+}
+
+// If the minutes of one meeting fail for ever, Follow goes on, but the log and Stats show it. A run with
+// Once ends nevertheless, and its Result says why.
+func TestFollow_ShowsMinutesThatFailForEver(t *testing.T) {
+	t.Parallel()
+	for name, code := range map[string]minutes.ErrorCode{
+		"500": minutes.ErrInternal, "not ready": minutes.ErrMinutesNotReady,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				testbase.Timeout(t, 24*time.Hour)
+				srv := minutestest.NewServer(t)
+				began := time.Now()
+				testkit.Uploaded(t, direct(srv), "broken")
+				testkit.Uploaded(t, direct(srv), "broken, too")
+				broken := minutestest.Match{Operation: minutes.OpMeetingsMinutes, Times: minutestest.Always}
+				injection := srv.Inject(broken, minutestest.Refuse(code))
+				out := new(testbase.Buffer)
+				c := direct(srv, minutes.WithLogger(slog.New(slog.NewTextHandler(out, nil))))
+				time.AfterFunc(time.Hour, func() {
+					s := c.Stats()
+					assert.Equal(t, 2, s.Waiting)
+					assert.WithinDuration(t, began, s.Oldest, time.Second)
+					injection.Stop()
+				})
+				got := follow(t, srv, c, 2*time.Hour, &minutes.FollowOptions{Since: began})
+				require.Len(t, got.results, 2)
+				require.NoError(t, got.errs["broken"])
+				lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+				require.Len(t, lines, 2)
+				require.Contains(t, lines[0], `msg="minutes: fetching minutes or a transcript is failing; the call `+
+					`continues" meeting=mtg_`)
+				require.Contains(t, lines[1], `msg="minutes: fetching minutes works again"`)
+				require.Zero(t, c.Stats().Waiting)
+
+				srv.Inject(broken, minutestest.Refuse(code))
+				started := time.Now()
+				got = follow(t, srv, direct(srv), 2*time.Hour, &minutes.FollowOptions{Since: began, Once: true})
+				require.NoError(t, got.loopErr)
+				require.ErrorIs(t, got.errs["broken"], code)
+				require.True(t, minutes.Retryable(got.errs["broken"]))
+				require.Less(t, time.Since(started), 20*time.Minute)
+			})
+		})
+	}
+}
+
+// If the list failed when ctx ends Follow, the error says so, as that of a wait does for its polls.
+func TestFollow_SaysWhyItFoundNothing(t *testing.T) {
+	t.Parallel()
+	for name, once := range map[string]bool{"once": true, "on and on": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				since := time.Now()
+				down := minutestest.Match{Operation: minutes.OpMeetingsList, Times: minutestest.Always}
+				injection := srv.Inject(down, minutestest.BadGateway())
+				opts := &minutes.FollowOptions{Since: since, Once: once}
+				got := follow(t, srv, direct(srv), 5*time.Minute, opts)
+				require.ErrorIs(t, got.loopErr, context.DeadlineExceeded)
+				failed, ok := errors.AsType[*minutes.Error](got.loopErr)
+				require.True(t, ok, "%v", got.loopErr)
+				require.Equal(t, 502, failed.StatusCode)
+				injection.Stop()
+				if !once {
+					got = follow(t, srv, direct(srv), 5*time.Minute, opts)
+					require.EqualError(t, got.loopErr, "minutes: waiting for meetings: context deadline exceeded")
+				}
+			})
+		})
+	}
 }
 
 // AudioTimeout does not lose a meeting: if its audio comes later, Follow yields its minutes as

@@ -362,7 +362,8 @@ func (c *core) createMeeting(
 
 // Get returns one meeting, and needs the scope meetings:read. To wait for a status, use
 // [MeetingsService.Wait], because the service asks for thirty seconds between two polls, and only
-// waits keep that interval.
+// waits keep that interval. For a page that shows the status, call Wait and cancel ctx in OnStatus: that
+// costs at most one poll in thirty seconds, however often the page is loaded.
 //
 // Errors: [ErrNotFound].
 func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {

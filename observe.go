@@ -137,3 +137,16 @@ func (c *core) logTrouble(err error) {
 	}
 	c.log.Warn("minutes: polling is failing; waits continue", "error", singleLine(err.Error()))
 }
+
+// logFetch logs, if changed is set, that fetches begin to fail, with the first of them, or that they work
+// again.
+func (c *core) logFetch(ctx context.Context, r *Result, changed bool, err error) {
+	switch {
+	case !changed:
+	case err == nil:
+		c.log.WarnContext(ctx, "minutes: fetching minutes works again")
+	default:
+		c.log.WarnContext(ctx, "minutes: fetching minutes or a transcript is failing; the call continues",
+			slog.String("meeting", singleLine(r.MeetingID)), slog.String("error", singleLine(err.Error())))
+	}
+}

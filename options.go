@@ -204,9 +204,10 @@ func WithUserAgent(product string) Option {
 //     [Client.Do], PUT and DELETE only if Request.Idempotent is set), the request for an upload
 //     URL, and Create with an ExternalID.
 //
-// The Client obeys the header Retry-After. But if it asks for more than a minute, or if a retry
-// could come after the context's deadline, the call returns its error at once. The function
-// [RetryAfter] then says how long to wait. [Client.Do] and [MeetingsService.Upload] have further
+// The Client obeys the header Retry-After up to a minute, which is its longest pause for that. If the
+// service asks for more, or if a retry could come after the context's deadline, the call returns its
+// error at once, and the function [RetryAfter] says how long to wait; a wait polls again after that
+// minute. [Client.Do] and [MeetingsService.Upload] have further
 // rules.
 func WithMaxRetries(n int) Option {
 	return option("WithMaxRetries", n >= 0, "must not be negative", func(s *settings) { s.maxRetries = n })

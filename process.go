@@ -18,7 +18,9 @@ import (
 // the default. A field that the call cannot use is a *[ParamError].
 type ProcessOptions struct {
 	// Until is the status at which the call ends (default StatusMinutesReady), like
-	// WaitOptions.Until. With an earlier status, the call fetches no minutes.
+	// WaitOptions.Until. With an earlier status, the call fetches no minutes. Until
+	// StatusAudioUploaded, the call may take half a minute longer than Create and Upload, because the
+	// service may notice the audio after the first poll.
 	Until Status
 	// Format is the format of the minutes: FormatHTML (the default) or FormatMarkdown. (For another,
 	// call MeetingsService.Minutes.)
@@ -93,7 +95,8 @@ type Result struct {
 //   - Any error that source returns, and those of Create, Upload and WaitForMinutes.
 //   - [ErrExternalIDTaken]: the ExternalID belongs to another meeting, because that has another Date
 //     (StatusCode is 0), or because the key cannot see it (assumed). Nothing is uploaded. In the first
-//     case, Result has the meeting; if it is the same after all, call Resume with its id.
+//     case, Result has the meeting; if it is the same after all, call Resume with its id. Titles and
+//     recordings are not compared: Result.Created and Uploaded are then false.
 //   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. To try again, delete
 //     the meeting and call Process again.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within ten minutes of the upload.

@@ -220,7 +220,7 @@ func (c *core) waitAndFetch(ctx context.Context, r *Result, o WaitOptions, g goa
 	if err != nil || !o.fetches() {
 		return err
 	}
-	return c.fetch(ctx, r, o, unseen)
+	return c.fetch(ctx, r, o, unseen, 0)
 }
 
 // goal is what a wait waits for.

@@ -138,7 +138,16 @@ func TestFetchFailures_DecideByKind(t *testing.T) {
 		}
 		require.Equal(t, test.again, again, name)
 	}
-	var f fetchFailures
+	f := fetchFailures{patience: 10 * time.Minute}
+	now := time.Now()
+	for after, again := range map[time.Duration]bool{0: true, 9 * time.Minute: true, 10 * time.Minute: false} {
+		f.since = now.Add(-after)
+		for _, err := range []error{later, broken, limited, foreign} {
+			_, goesOn := f.next(err, false, now)
+			require.Equal(t, again, goesOn, "%v after %v", err, after)
+		}
+	}
+	f = fetchFailures{}
 	for range 10 {
 		wait, _ := f.next(later, false, time.Now())
 		require.Equal(t, poll.Interval, wait)

@@ -49,6 +49,8 @@ type Poller[M any] struct {
 	// trouble is the last 429, or the last failure of an outage. Only a good response makes it nil,
 	// so a wait that begins in an outage knows it even before its first GET.
 	trouble error
+	// listTrouble is the failure of the last page, or nil.
+	listTrouble error
 	// keylessSince is when the present row of failures began that end all waits later. It is 0 if
 	// something else came last.
 	keylessSince time.Duration
@@ -156,6 +158,13 @@ func (p *Poller[M]) Stats() (awaited int, oldest, lastGood time.Time) {
 		}
 	}
 	return p.plan.awaited, oldest, p.lastGood
+}
+
+// ListTrouble returns why the last page could not be read, or nil.
+func (p *Poller[M]) ListTrouble() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listTrouble
 }
 
 // run starts or ends the polling, makes the requests that the plan decides on, and sets the timer
@@ -316,6 +325,10 @@ func (p *Poller[M]) endsAll(f *Failure) bool {
 
 // pageEnded passes on the outcome of a page.
 func (p *Poller[M]) pageEnded(cursor string, o outcome[M]) {
+	p.listTrouble = nil
+	if o.failure != nil {
+		p.listTrouble = o.failure.Err
+	}
 	switch {
 	case p.endsAll(o.failure):
 		p.endAll(o.failure.Err)
