@@ -60,7 +60,8 @@ func NewFromEnv(opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	const base, key = "MINUTES_BASE_URL", "MINUTES_API_KEY"
+	const base = "MINUTES_BASE_URL"
+	const key = "MINUTES_API_KEY"
 	apiKey := ""
 	if set.apiKeyFunc == nil {
 		apiKey = strings.TrimSpace(os.Getenv(key))
@@ -229,14 +230,16 @@ func call[T any](ctx context.Context, c *core, op Operation, in rest.Request) (*
 // that of the table, except for OpDo, whose request brings its own. A nil ctx or an unusable id is
 // a *ParamError. Any outcome but a whole 2xx that can be decoded is an *Error.
 func (c *core) callInto(ctx context.Context, op Operation, in rest.Request, out any) (*rest.Response, error) {
-	if err := checkGiven("ctx", ctx != nil); err != nil {
+	err := checkGiven("ctx", ctx != nil)
+	if err != nil {
 		return nil, err
 	}
 	in.Operation = string(op)
 	if row := c.routes.Of(in.Operation); row != nil {
 		before, param, after := route.Split(row.Path)
 		if param != "" {
-			if err := c.checkID("id", in.ID); err != nil {
+			err = c.checkID("id", in.ID)
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -97,7 +97,8 @@ func ContextWithHeader(ctx context.Context, h http.Header) context.Context {
 // Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. The Response is
 // then nil.
 func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) {
-	if err := cmp.Or(r.check(out), checkGiven("ctx", ctx != nil)); err != nil {
+	err := cmp.Or(r.check(out), checkGiven("ctx", ctx != nil))
+	if err != nil {
 		return nil, err
 	}
 	core := c.Meetings.core

@@ -247,7 +247,10 @@ func TestContextWithResponse_ReceivesFieldsThatTheTypesLack(t *testing.T) {
 	}{
 		"Get": {
 			200, meeting,
-			func(ctx context.Context, c *minutes.Client) error { _, err := c.Meetings.Get(ctx, "mtg_1"); return err },
+			func(ctx context.Context, c *minutes.Client) error {
+				_, err := c.Meetings.Get(ctx, "mtg_1")
+				return err
+			},
 		},
 		"All": {200, page, func(ctx context.Context, c *minutes.Client) (err error) {
 			for _, err = range c.Meetings.All(ctx, nil) {

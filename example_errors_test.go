@@ -75,7 +75,8 @@ func ExampleMeetingFailedError_tryAgain() {
 	result, err := client.Meetings.Process(ctx, params, recording, nil)
 	if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok {
 		fmt.Println(failed.Status)
-		if err := client.Meetings.Delete(ctx, failed.MeetingID); err != nil { // cannot be undone
+		err = client.Meetings.Delete(ctx, failed.MeetingID)
+		if err != nil { // cannot be undone
 			log.Fatal(err)
 		}
 		srv.Script(minutestest.Script{ExternalID: "weekly-47"}) // this time it works
@@ -266,7 +267,8 @@ func ExampleUsageService_Get_quota() {
 			log.Fatal(err) // the program is stopping
 		}
 	}
-	if err := client.Meetings.Delete(ctx, failed.MeetingID); err != nil {
+	err = client.Meetings.Delete(ctx, failed.MeetingID)
+	if err != nil {
 		log.Fatal(err)
 	}
 	result, err := client.Meetings.Process(ctx, params, recording, nil)

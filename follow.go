@@ -191,7 +191,8 @@ type following struct {
 // nobody ever marks it, each Result costs one request: a fetch, or a poll if there is nothing to
 // fetch.
 func (f *following) untilHandled(ctx context.Context) {
-	const first, longest = 10 * time.Minute, 24 * time.Hour
+	const first = 10 * time.Minute
+	const longest = 24 * time.Hour
 	if f.isHandled(ctx) {
 		return
 	}

@@ -747,7 +747,8 @@ func TestFollow_StoresEveryMeetingDespiteFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		days := testbase.Many(30, 1)
-		const meetings, kills = 100, 6
+		const meetings = 100
+		const kills = 6
 		length := time.Duration(days) * 24 * time.Hour
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()),
 			minutestest.WithoutAudit(minutestest.ViolationPoll)) // each process keeps the interval for itself

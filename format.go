@@ -254,7 +254,8 @@ func hasDocType(docType string) func(head []byte) bool {
 // hasEncoderFrame reports whether an MP3 begins with the frame in which encoders describe the
 // recording. Its place depends on the version of MPEG and the number of channels.
 func hasEncoderFrame(head []byte) bool {
-	const syncAndLayer, layer3 = 0xe6, 0xe2
+	const syncAndLayer = 0xe6
+	const layer3 = 0xe2
 	if len(head) < 40 || head[1]&syncAndLayer != layer3 {
 		return false
 	}
@@ -322,7 +323,12 @@ func lengthOfMPEG(header uint64) int64 {
 	bitRate := header >> 44 & 15
 	sampleRate := header >> 42 & 3
 	padding := int64(header >> 41 & 1)
-	const reserved, mpeg1, layer2, layer3 = 1, 3, 2, 1
+	const (
+		reserved = 1
+		mpeg1    = 3
+		layer2   = 2
+		layer3   = 1
+	)
 	if version == reserved || layer != layer2 && layer != layer3 || sampleRate == 3 || bitRate == 15 {
 		return 0
 	}

@@ -58,7 +58,8 @@ func settingsOf(opts []Option) (*settings, error) {
 		if opt.apply == nil {
 			return nil, &ParamError{Param: "opts", Reason: "contains an Option that no With function returned"}
 		}
-		if err := opt.apply(set); err != nil {
+		err := opt.apply(set)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -408,7 +408,10 @@ func TestLoops_CallbacksRunOnTheLoop(t *testing.T) {
 					c := direct(srv)
 					seen := map[string]int{} // the race detector checks that one goroutine writes
 					onStatus := func(m *minutes.Meeting) { seen[m.ID]++ }
-					handled := func(m *minutes.Meeting) bool { seen[m.ID]++; return false }
+					handled := func(m *minutes.Meeting) bool {
+						seen[m.ID]++
+						return false
+					}
 					var ids []string
 					if name != "ProcessAll" {
 						for range n {
@@ -712,7 +715,8 @@ func TestWaits_RejectUnusableParams(t *testing.T) {
 	jobs := slices.Values([]minutes.Job{{Params: weekly(""), Source: open}})
 	processAll := func(o minutes.ProcessOptions) []error { return all(c.ProcessAll(ctx, jobs, &o)) }
 	follow := func(o minutes.FollowOptions) []error { return all(c.Follow(ctx, &o)) }
-	const transcribing, transcribed = minutes.StatusTranscribing, minutes.StatusTranscribed
+	const transcribing = minutes.StatusTranscribing
+	const transcribed = minutes.StatusTranscribed
 	for _, test := range []struct {
 		param string
 		errs  []error

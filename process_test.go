@@ -229,7 +229,10 @@ type closing struct {
 }
 
 func (c *closing) ReadAt(p []byte, off int64) (int, error) { return c.Audio.ReadAt(p, off) }
-func (c *closing) Close() error                            { c.closed(); return nil }
+func (c *closing) Close() error {
+	c.closed()
+	return nil
+}
 
 // closingAudio is testkit.Audio that calls closed on Close.
 func closingAudio(n int, closed func()) minutes.Source {

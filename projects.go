@@ -42,7 +42,8 @@ type ProjectCreateParams struct {
 //
 // Errors: [ErrInvalidRequest].
 func (s *ProjectsService) Create(ctx context.Context, params *ProjectCreateParams) (*Project, error) {
-	if err := checkGiven("params", params != nil); err != nil {
+	err := checkGiven("params", params != nil)
+	if err != nil {
 		return nil, err
 	}
 	p, _, err := call[Project](ctx, s.core, OpProjectsCreate, rest.Request{Body: params})

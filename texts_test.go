@@ -205,7 +205,8 @@ func TestREADME_SnippetsRun(t *testing.T) {
 	}
 	t.Parallel()
 	declared := regexp.MustCompile(`(?m)^(\w+(?:, \w+)*) :=`)
-	const noError, failed = "err                 error", "err error = &minutes.MeetingFailedError{}"
+	const noError = "err                 error"
+	const failed = "err error = &minutes.MeetingFailedError{}"
 	code := strings.Replace(prelude, noError, failed, 1) + snippetsTest
 	snippets := ""
 	follow := blocks(t, "docs/follow.md", "go")[0]

@@ -254,7 +254,8 @@ func endOfText(body []byte, at int) int {
 // wholeNumber writes a number as an integer, if it is one below 2^53, beyond which no service means
 // an integer that it writes like this.
 func wholeNumber(number string) string {
-	const most, longest = 1 << 53, 40
+	const most = 1 << 53
+	const longest = 40
 	f, err := strconv.ParseFloat(number, 64)
 	isInteger := !strings.ContainsAny(number, ".eE")
 	if err != nil || isInteger || len(number) > longest || math.Abs(f) >= most || !json.Valid([]byte(number)) {

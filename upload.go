@@ -71,7 +71,8 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, 
 // the time it closes the recording, the upload is over, so an error from Close is only logged.
 func (c *core) withRecording(ctx context.Context, source Source, use func(Recording) error) error {
 	uploading := slot{tokens: c.uploadSlots}
-	if err := uploading.acquire(ctx); err != nil {
+	err := uploading.acquire(ctx)
+	if err != nil {
 		return &StorageError{Err: fmt.Errorf("waiting for an upload slot: %w", err)}
 	}
 	defer uploading.free()

@@ -49,7 +49,8 @@ func onUploads(srv *minutestest.Server, storage through) minutes.Option {
 func TestUpload_SendsWholeRecording(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const size, contentType = 100_001, "audio/L16;rate=16000;  channels=2"
+		const size = 100_001
+		const contentType = "audio/L16;rate=16000;  channels=2"
 		srv := minutestest.NewServer(t)
 		id := testkit.Waiting(t, srv)
 		noise, sum := testkit.Noise(size)

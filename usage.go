@@ -26,7 +26,8 @@ type Usage struct {
 }
 
 func (u *Usage) missing(r received) string {
-	const credits, seconds = "credits_remaining", "transcribe_seconds_remaining"
+	const credits = "credits_remaining"
+	const seconds = "transcribe_seconds_remaining"
 	return cmp.Or(
 		lacks(credits, u.CreditsRemaining == 0 && !r.has(credits, false)),
 		lacks(seconds, u.TranscribeSecondsRemaining == 0 && !r.has(seconds, false)),

@@ -467,7 +467,8 @@ func TestWait_ConfirmsWhatPagesShow(t *testing.T) {
 // A failed poll ends a wait at once, after ten minutes, or never. A rejected key ends all waits.
 func TestWait_EndsByKindOfFailure(t *testing.T) {
 	t.Parallel()
-	const atOnce, never = 0, 15 * time.Minute
+	const atOnce = 0
+	const never = 15 * time.Minute
 	envelope := func(status int, code minutes.ErrorCode) responder {
 		body := fmt.Sprintf(`{"error":{"code":%q,"message":"m","request_id":"r"}}`, code)
 		return testkit.Canned(status, body, "Content-Type", "application/json")

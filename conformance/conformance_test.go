@@ -224,9 +224,15 @@ func text(v any, path string) string {
 	return fmt.Sprint(v)
 }
 
-func number(v any, path string) float64 { n, _ := strconv.ParseFloat(text(v, path), 64); return n }
+func number(v any, path string) float64 {
+	n, _ := strconv.ParseFloat(text(v, path), 64)
+	return n
+}
 
-func (p *response) list(field string) []any     { l, _ := p.object[field].([]any); return l }
+func (p *response) list(field string) []any {
+	l, _ := p.object[field].([]any)
+	return l
+}
 func (p *response) text(path string) string     { return text(p.object, path) }
 func (p *response) number(field string) float64 { return number(p.object, field) }
 func (p *response) code() string                { return p.text("error.code") }

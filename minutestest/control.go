@@ -72,7 +72,8 @@ func (s *Server) Now() time.Time { return s.engine.Now() }
 func (s *Server) Delete(meetingID string) {
 	s.reporter.Helper()
 	m, _ := s.engine.Meeting(meetingID)
-	if err := s.engine.Delete(meetingID); err != nil {
+	err := s.engine.Delete(meetingID)
+	if err != nil {
 		s.reporter.Mistake("Delete", err)
 		return
 	}

@@ -221,7 +221,8 @@ func ExampleServer_Report() {
 	}
 
 	var page bytes.Buffer // or a file
-	if err := srv.Report(&page); err != nil {
+	err := srv.Report(&page)
+	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(strings.Contains(page.String(), "members.list"))

@@ -250,7 +250,8 @@ func (f Fault) MarshalJSON() ([]byte, error) { return json.Marshal(f.form) }
 // faults.
 func (f *Fault) UnmarshalJSON(data []byte) error {
 	var form faultForm
-	if err := strictjson.Decode(data, &form); err != nil {
+	err := strictjson.Decode(data, &form)
+	if err != nil {
 		return fmt.Errorf("fault: %w", err)
 	}
 	kind := kinds[form.Kind]
@@ -259,7 +260,8 @@ func (f *Fault) UnmarshalJSON(data []byte) error {
 	}
 	form.AfterEffect = form.AfterEffect || kind.effect == always
 	f.form = form
-	if err := f.check(); err != nil {
+	err = f.check()
+	if err != nil {
 		return fmt.Errorf("fault: %w", err)
 	}
 	return nil

@@ -406,7 +406,8 @@ func refuse(x *exchange, f Fault) {
 }
 
 func checkStorageError(f Fault) error {
-	if err := f.checkStatusFrom(http.StatusMultipleChoices); err != nil {
+	err := f.checkStatusFrom(http.StatusMultipleChoices)
+	if err != nil {
 		return err
 	}
 	if f.form.Code == "" {

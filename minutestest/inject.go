@@ -57,21 +57,24 @@ type Match struct {
 // check returns why [Server.Inject] rejects m and these faults. The error begins with the field, or
 // with the kind of the fault.
 func (m Match) check(faults []Fault) error {
-	if err := m.checkFields(); err != nil {
+	err := m.checkFields()
+	if err != nil {
 		return mistake.At("match", "%s", err)
 	}
 	if len(faults) == 0 {
 		return errors.New("no fault given")
 	}
 	for _, f := range faults {
-		if err := f.check(); err != nil {
+		err := f.check()
+		if err != nil {
 			return err
 		}
 		if f.beforeSending() != faults[0].beforeSending() {
 			return errors.New("faults of the connection happen before a request is sent, " +
 				"so they do not go together with other kinds; inject them by themselves")
 		}
-		if err := m.suits(f); err != nil {
+		err = m.suits(f)
+		if err != nil {
 			return mistake.Errorf("%s: %s", f.form.Kind.name(), err)
 		}
 	}
@@ -259,7 +262,8 @@ func (s *Server) Inject(m Match, faults ...Fault) *Injection {
 		mu:     &s.injections.mu,
 		times:  cmp.Or(m.Times, len(faults)),
 	}
-	if err := m.check(faults); err != nil {
+	err := m.check(faults)
+	if err != nil {
 		s.reporter.Mistake("Inject", err)
 		return i
 	}

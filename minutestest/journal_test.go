@@ -182,7 +182,8 @@ func TestRequest_JSON(t *testing.T) {
 func TestJournal_IsBounded(t *testing.T) {
 	t.Parallel()
 	s := minutestest.NewServer(t)
-	const requests, bytes = 4096, 16 << 10
+	const requests = 4096
+	const bytes = 16 << 10
 	callerOf(s).send("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", 2*bytes)+`"}`)
 	assert.Len(t, s.Requests()[0].Body, bytes)
 	request := httptest.NewRequest("GET", "/", nil)

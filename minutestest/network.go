@@ -102,7 +102,8 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return wrongSide(req, t.bubble), nil
 	}
-	if err := t.network.dialError(req); err != nil {
+	err := t.network.dialError(req)
+	if err != nil {
 		closeBody(req)
 		return nil, err
 	}

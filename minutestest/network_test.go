@@ -20,8 +20,14 @@ import (
 // inAndOut runs a test with real time and in a bubble.
 func inAndOut(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	t.Run("real time", func(t *testing.T) { t.Parallel(); f(t) })
-	t.Run("bubble", func(t *testing.T) { t.Parallel(); synctest.Test(t, f) })
+	t.Run("real time", func(t *testing.T) {
+		t.Parallel()
+		f(t)
+	})
+	t.Run("bubble", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, f)
+	})
 }
 
 // An error that comes before the body has been sent is read completely, with and without Expect:

@@ -28,7 +28,8 @@ func (s *Server) Report(w io.Writer) error {
 			about = inspector.Test{Name: t.Name(), Failed: t.Failed()}
 		}
 	}
-	if err := s.inspector.Report(w, about); err != nil {
+	err := s.inspector.Report(w, about)
+	if err != nil {
 		return fmt.Errorf("minutestest: Report: %w", err)
 	}
 	return nil

@@ -14,7 +14,8 @@ import (
 func (s *Server) Script(scripts ...Script) {
 	s.reporter.Helper()
 	for _, sc := range scripts {
-		if err := s.engine.Script(sc); err != nil {
+		err := s.engine.Script(sc)
+		if err != nil {
 			s.reporter.Mistake("Script", err)
 			return
 		}

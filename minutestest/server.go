@@ -219,7 +219,8 @@ func newServer(r reporter, opts []Option) (*Server, error) {
 		if opt.apply == nil {
 			return nil, errors.New("an Option is empty; the functions that begin with With make Options")
 		}
-		if err := opt.apply(&c); err != nil {
+		err := opt.apply(&c)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -362,7 +362,10 @@ func TestFaults_OfTheConnection(t *testing.T) {
 		is    func(error) bool
 	}{
 		"certificate": {minutestest.BadCertificate(),
-			func(err error) bool { _, ok := errors.AsType[x509.UnknownAuthorityError](err); return ok }},
+			func(err error) bool {
+				_, ok := errors.AsType[x509.UnknownAuthorityError](err)
+				return ok
+			}},
 		"refused": {minutestest.ConnectionRefused(),
 			func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }},
 		"no host": {minutestest.NoSuchHost(), func(err error) bool {

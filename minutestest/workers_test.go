@@ -89,7 +89,8 @@ func TestAudit_DoesNotBlameAKilledProcessAndItsSuccessor(t *testing.T) {
 	inManyRuns(t, func(t *testing.T, _ *minutestest.Server, workers [2]*minutes.Client, rnd *rand.Rand) {
 		ctx, kill := context.WithCancel(t.Context())
 		time.AfterFunc(time.Duration(rnd.Int64N(int64(20*time.Minute))), kill)
-		if err := processWeekly(ctx, workers[0]); !errors.Is(err, context.Canceled) {
+		err := processWeekly(ctx, workers[0])
+		if !errors.Is(err, context.Canceled) {
 			require.NoError(t, err)
 		}
 		kill()

@@ -140,7 +140,8 @@ func newControl(p *process) http.Handler {
 		w.Header().Set("Minutes-Fake", "control")
 		w.Header().Set("Vary", "Accept")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if err := guard(r, p.settings.control); err != nil {
+		err := guard(r, p.settings.control)
+		if err != nil {
 			respond(w, nil, err)
 			return
 		}
@@ -224,7 +225,8 @@ func with[T any](answer func(request, T) (any, error)) endpoint {
 	return func(r request) (any, error) {
 		var sent T
 		if len(r.body) > 0 {
-			if err := strictjson.Decode(r.body, &sent); err != nil {
+			err := strictjson.Decode(r.body, &sent)
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -243,7 +245,8 @@ func given(answer endpoint) endpoint {
 	return func(r request) (any, error) {
 		var sent object
 		_ = strictjson.Decode(r.body, &sent) // answer says what is wrong
-		if err := checkGiven("", sent); err != nil {
+		err := checkGiven("", sent)
+		if err != nil {
 			return nil, err
 		}
 		return answer(r)
@@ -259,7 +262,8 @@ func checkGiven(path string, sent object) error {
 			return fmt.Errorf("%s%s: %s says nothing; give a value, or leave the field out", path, name, text)
 		}
 		inner, _ := value.(object)
-		if err := checkGiven(path+name+".", inner); err != nil {
+		err := checkGiven(path+name+".", inner)
+		if err != nil {
 			return err
 		}
 	}

@@ -185,7 +185,8 @@ func (r request) advanceClock(by clockSpec) (any, error) {
 	if by.Advance <= 0 {
 		return nil, errors.New(`advance: a duration over 0 expected, such as "168h"`)
 	}
-	if err := mistake.Catch(func() { r.fake.AdvanceClock(time.Duration(by.Advance)) }); err != nil {
+	err := mistake.Catch(func() { r.fake.AdvanceClock(time.Duration(by.Advance)) })
+	if err != nil {
 		return nil, fmt.Errorf("advance: %w", err)
 	}
 	r.fake.ahead += time.Duration(by.Advance)

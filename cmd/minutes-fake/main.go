@@ -52,7 +52,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stdout, "minutes-fake %s\n", version())
 		return exitDone
 	case s.healthcheck != "":
-		if err := checkHealth(ctx, s.healthcheck); err != nil {
+		err := checkHealth(ctx, s.healthcheck)
+		if err != nil {
 			fmt.Fprintf(stderr, "minutes-fake: -healthcheck: %v\n", err)
 			return exitFailed
 		}
@@ -201,7 +202,8 @@ func (s *settings) readKinds(list string) error {
 func parse(args []string) (settings, error) {
 	var s settings
 	set := s.flags()
-	if err := set.Parse(args); err != nil {
+	err := set.Parse(args)
+	if err != nil {
 		return s, err
 	}
 	switch {

@@ -79,7 +79,10 @@ func launch(t *testing.T, args ...string) *program {
 		ended <- run(ctx, append([]string{"-addr", "127.0.0.1:0", "-print-env"}, args...), nil, out, p.stderr)
 		_ = out.Close()
 	}()
-	p.stop = sync.OnceValue(func() int { cancel(); return <-ended })
+	p.stop = sync.OnceValue(func() int {
+		cancel()
+		return <-ended
+	})
 	t.Cleanup(func() { p.stop() })
 	p.env = variables(stdout)
 	require.NotEmpty(t, p.env, "%s", p.stderr)
@@ -533,7 +536,8 @@ func TestProcess_SurvivesAnUnreadPipeAndEndsAtHangUp(t *testing.T) {
 	defer conn.Close()
 	const requests = 1500
 	go func() { // all at once, because one after the other takes longer
-		const get, end = "GET / HTTP/1.1\r\nHost: fake\r\n", "\r\n"
+		const get = "GET / HTTP/1.1\r\nHost: fake\r\n"
+		const end = "\r\n"
 		_, err := io.WriteString(conn, strings.Repeat(get+end, requests-1)+get+"Connection: close\r\n"+end)
 		assert.NoError(t, err)
 	}()

@@ -174,7 +174,8 @@ func (p *process) announce(stdout io.Writer) error {
 	}
 	text := strings.Join(env, "\n") + "\n"
 	if p.settings.envFile != "" {
-		if err := p.writeEnvFile(text); err != nil {
+		err := p.writeEnvFile(text)
+		if err != nil {
 			return fmt.Errorf("-env-file: %w", err)
 		}
 	}
@@ -224,7 +225,8 @@ func (p *process) writeEnvFile(text string) error {
 		return fmt.Errorf("%s is not a file", path)
 	}
 	next := path + ".tmp"
-	if err := os.WriteFile(next, []byte(text), 0o600); err != nil { // for the owner only, because it holds a key
+	err := os.WriteFile(next, []byte(text), 0o600)
+	if err != nil { // for the owner only, because it holds a key
 		return err
 	}
 	info, err := os.Lstat(next)

@@ -29,11 +29,12 @@ func (r request) putWorld(sent minutestest.World) (any, error) {
 }
 
 func (r request) patchWorld(patch object) (any, error) {
-	if err := r.knowsOrganisations(patch); err != nil {
+	err := r.knowsOrganisations(patch)
+	if err != nil {
 		return nil, err
 	}
 	var added map[string]string
-	err := mistake.Catch(func() {
+	err = mistake.Catch(func() {
 		r.fake.UpdateWorld(func(w *minutestest.World) error {
 			var before object
 			text, _ := json.Marshal(w)

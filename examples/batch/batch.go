@@ -30,7 +30,8 @@ type batch struct {
 
 // run processes the recordings that have no minutes yet.
 func (b *batch) run(ctx context.Context) error {
-	if err := os.MkdirAll(b.out, 0o755); err != nil {
+	err := os.MkdirAll(b.out, 0o755)
+	if err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(b.in)
@@ -155,7 +156,8 @@ func (b *batch) path(name string) string { return filepath.Join(b.out, name+".md
 // write writes a file as a whole or not at all, because a later run takes it for complete.
 func write(path, text string) error {
 	temp := path + ".tmp"
-	if err := os.WriteFile(temp, []byte(text), 0o644); err != nil {
+	err := os.WriteFile(temp, []byte(text), 0o644)
+	if err != nil {
 		return err
 	}
 	return os.Rename(temp, path)

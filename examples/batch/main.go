@@ -42,11 +42,11 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	out := flags.String("out", "minutes", "directory for the minutes (offline: always a temporary one)")
 	uploads := flags.Int("uploads", 4, "how many recordings are uploaded at a time")
 	restart := flags.Bool("restart", false, "delete meetings that failed in an earlier run, and process their recordings again")
-	if err := flags.Parse(args); err != nil {
+	err := flags.Parse(args)
+	if err != nil {
 		return err
 	}
 	b := batch{in: *in, out: *out, restart: *restart, stdout: stdout}
-	var err error
 	if os.Getenv("MINUTES_BASE_URL") != "" || os.Getenv("MINUTES_API_KEY") != "" {
 		b.client, err = minutes.NewFromEnv(minutes.WithUserAgent("batch/1.0"), minutes.WithUploadConcurrency(*uploads))
 	} else {

@@ -27,7 +27,8 @@ const attempts = 8 // in about a day, because Follow yields it after ten minutes
 // yields its meeting again, because Handled finds no file. After several attempts, follow notes the meeting in the list
 // of dead letters, which is a file of its own. To try again, delete its line and restart the program.
 func follow(ctx context.Context, client *minutes.Client, dir string, written func(file string)) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	err := os.MkdirAll(dir, 0o755)
+	if err != nil {
 		return err
 	}
 	path := func(id string) string { return filepath.Join(dir, url.PathEscape(id)+".md") }
@@ -61,7 +62,8 @@ func follow(ctx context.Context, client *minutes.Client, dir string, written fun
 		slog.Error("not stored", "meeting", result.MeetingID, "tries", tries[result.MeetingID], "err", err)
 		if tries[result.MeetingID] == attempts {
 			dead[result.MeetingID] = true
-			if err := appendLine(deadLetters, result.MeetingID); err != nil {
+			err := appendLine(deadLetters, result.MeetingID)
+			if err != nil {
 				slog.Error("dead letter", "meeting", result.MeetingID, "err", err) // the next run tries again
 			}
 		}
@@ -85,7 +87,8 @@ func store(file string, result *minutes.Result) error {
 // write writes a file as a whole or not at all, because half a file would count as handled.
 func write(file, text string) error {
 	temp := file + ".tmp"
-	if err := os.WriteFile(temp, []byte(text), 0o644); err != nil {
+	err := os.WriteFile(temp, []byte(text), 0o644)
+	if err != nil {
 		return err
 	}
 	return os.Rename(temp, file)

@@ -17,7 +17,8 @@ var titles = []string{"Stand-up", "Planning", "Retrospective", "Budget 2027"}
 func offline(ctx context.Context, dir string, stdout io.Writer) (err error) {
 	fmt.Fprintln(stdout, "Offline, with the in-memory fake. Set MINUTES_BASE_URL and MINUTES_API_KEY to use the real service.")
 	if dir == "" {
-		if dir, err = os.MkdirTemp("", "minutes-follow-"); err != nil {
+		dir, err = os.MkdirTemp("", "minutes-follow-")
+		if err != nil {
 			return err
 		}
 	}
@@ -33,7 +34,8 @@ func offline(ctx context.Context, dir string, stdout io.Writer) (err error) {
 	left := len(titles)
 	return follow(ctx, server.Client(), dir, func(file string) {
 		fmt.Fprintln(stdout, file)
-		if left--; left == 0 {
+		left--
+		if left == 0 {
 			cancel()
 		}
 	})

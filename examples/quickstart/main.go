@@ -29,7 +29,8 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if err != nil {
 		if !errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(os.Stderr, "quickstart:", err)
 		}
@@ -76,10 +77,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(stderr, "Created meeting %s, %q\n", meeting.ID, meeting.Title)
-	if err := upload(ctx, service.client, meeting.ID, recording, stderr); err != nil {
+	err = upload(ctx, service.client, meeting.ID, recording, stderr)
+	if err != nil {
 		return err
 	}
-	if err := service.settle(ctx, meeting.ID); err != nil {
+	err = service.settle(ctx, meeting.ID)
+	if err != nil {
 		return err
 	}
 	result, err := wait(ctx, service.client, meeting.ID, o, stderr)

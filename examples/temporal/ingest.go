@@ -50,7 +50,8 @@ type uploaded struct {
 // ASCII.
 func ingest(ctx workflow.Context, j job) (minutesPath string, err error) {
 	var up uploaded
-	if err := workflow.ExecuteActivity(on(ctx, uploadQueue), "Upload", j).Get(ctx, &up); err != nil {
+	err = workflow.ExecuteActivity(on(ctx, uploadQueue), "Upload", j).Get(ctx, &up)
+	if err != nil {
 		return "", err
 	}
 	err = workflow.ExecuteActivity(on(ctx, waitQueue), "Wait", up).Get(ctx, &minutesPath)
@@ -134,7 +135,8 @@ func write(path, text string) error {
 	}
 	defer os.Remove(f.Name())
 	_, err = f.WriteString(text)
-	if err := errors.Join(err, f.Close()); err != nil {
+	err = errors.Join(err, f.Close())
+	if err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), path)

@@ -46,7 +46,8 @@ func run(activities any, id string, j job, heard func(beat)) (path string, err e
 		}
 	})
 	env.ExecuteWorkflow(ingest, j)
-	if err = env.GetWorkflowError(); err == nil {
+	err = env.GetWorkflowError()
+	if err == nil {
 		err = env.GetWorkflowResult(&path)
 	}
 	return path, err

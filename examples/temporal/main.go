@@ -61,7 +61,8 @@ func offline(out io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	recording := filepath.Join(dir, "weekly.mp3")
-	if err := os.WriteFile(recording, []byte("ID3\x04, and then: good morning."), 0o600); err != nil {
+	err = os.WriteFile(recording, []byte("ID3\x04, and then: good morning."), 0o600)
+	if err != nil {
 		return err
 	}
 	server := minutestest.New()
@@ -73,7 +74,8 @@ func offline(out io.Writer) error {
 	})
 	env.ExecuteWorkflow(ingest, job{Path: recording, Title: "Weekly", Date: "2026-11-20"})
 	var path string
-	if err := errors.Join(env.GetWorkflowError(), env.GetWorkflowResult(&path)); err != nil {
+	err = errors.Join(env.GetWorkflowError(), env.GetWorkflowResult(&path))
+	if err != nil {
 		return err
 	}
 	text, err := os.ReadFile(path)
@@ -115,7 +117,8 @@ func online(ctx context.Context, out, status io.Writer, address string, recordin
 // work runs the workers of this process until ctx is done.
 func work(ctx context.Context, out io.Writer, c client.Client) error {
 	dir, err := filepath.Abs(cmp.Or(os.Getenv("MINUTES_DIR"), "minutes"))
-	if err := errors.Join(err, os.MkdirAll(dir, 0o700)); err != nil {
+	err = errors.Join(err, os.MkdirAll(dir, 0o700))
+	if err != nil {
 		return err
 	}
 	m, err := minutes.NewFromEnv(minutes.WithUserAgent("temporal/1.0"), minutes.WithUploadConcurrency(maxUploads))
@@ -125,7 +128,8 @@ func work(ctx context.Context, out io.Writer, c client.Client) error {
 	ended := make(chan error, 2)
 	all := workers(c, &activities{client: m, dir: dir}, func(err error) { ended <- err })
 	for _, w := range all {
-		if err := w.Start(); err != nil {
+		err := w.Start()
+		if err != nil {
 			return err
 		}
 	}
@@ -164,7 +168,8 @@ func start(ctx context.Context, out, status io.Writer, c client.Client, recordin
 	var failed error
 	for _, run := range runs {
 		var path string
-		if err := run.Get(ctx, &path); err != nil {
+		err := run.Get(ctx, &path)
+		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}

@@ -40,7 +40,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	audio := flags.String("audio", "", "the recording (offline default: one is made up)")
 	title := flags.String("title", "Weekly", "what the meeting was about")
 	date := flags.String("date", minutes.DateOf(time.Now()), "day of the meeting")
-	if err := flags.Parse(args); err != nil {
+	err := flags.Parse(args)
+	if err != nil {
 		return err
 	}
 	client, err := connect()

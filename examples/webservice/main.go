@@ -33,7 +33,8 @@ func main() {
 	flag.Parse()
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	if err := serve(ctx, stop); err != nil && ctx.Err() == nil { // a signal is not an error, whatever it interrupts
+	err := serve(ctx, stop)
+	if err != nil && ctx.Err() == nil { // a signal is not an error, whatever it interrupts
 		slog.Error("stopped", "error", err)
 		os.Exit(1)
 	}
@@ -57,7 +58,10 @@ func serve(ctx context.Context, stop func()) error {
 	}
 	slog.Info("serving", "addr", listener.Addr().String())
 	server := &http.Server{Handler: routes(in), ReadHeaderTimeout: 10 * time.Second}
-	go func() { slog.Info("no longer serving", "reason", server.Serve(listener)); stop() }()
+	go func() {
+		slog.Info("no longer serving", "reason", server.Serve(listener))
+		stop()
+	}()
 	in.run(ctx)
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -114,7 +118,8 @@ func (in *instance) add(ctx context.Context, name string, body io.Reader) error 
 		return err
 	}
 	_, err = io.Copy(f, io.LimitReader(body, minutes.MaxRecordingSize+1)) // Resume rejects a longer one
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
 		err = os.Rename(f.Name(), in.path(name))
 	}
 	if err == nil {

@@ -51,7 +51,8 @@ func newProcess(s *service, number int, alone bool) *process {
 
 // leave waits until the throttle lets a poller's request go, as the Client does.
 func (p *process) leave(ctx context.Context, send func() bool) *Failure {
-	if err := p.throttle.Wait(ctx, true); err != nil {
+	err := p.throttle.Wait(ctx, true)
+	if err != nil {
 		return &Failure{Err: err, Kind: Transient}
 	}
 	if !send() {
@@ -251,7 +252,10 @@ func (e each) Subscribe(id string, _ bool) subscription {
 }
 
 func (w *eachWait) C() <-chan Update[int] { return w.updates }
-func (w *eachWait) Cancel() error         { w.cancel(); return nil }
+func (w *eachWait) Cancel() error {
+	w.cancel()
+	return nil
+}
 
 func (s *service) fraction() float64 {
 	s.mu.Lock()

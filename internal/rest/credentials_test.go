@@ -186,7 +186,8 @@ func TestCall_ReportsNoCancellationOfAnotherContext(t *testing.T) {
 func TestCredentials_MaskEachKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const first, second = "key_first_secret", "key_second_secret"
+		const first = "key_first_secret"
+		const second = "key_second_secret"
 		c := newClient(
 			&service{answers: []answer{{status: 401}, {err: errors.New(first + " or " + second)}}},
 			noRetries,

@@ -17,7 +17,9 @@ import (
 // Which requests are retried, after the first attempt of a call with four retries and no deadline.
 func TestDecide_RetriesOnlyIfSafe(t *testing.T) {
 	t.Parallel()
-	const never, repeatable, always = 0, 1, 2
+	const never = 0
+	const repeatable = 1
+	const always = 2
 	status := func(n int) outcome { return outcome{status: n} }
 	lost := func(err error) outcome { return outcome{err: err} }
 	asks := func(n int, retryAfter time.Duration) outcome { return outcome{status: n, retryAfter: retryAfter} }

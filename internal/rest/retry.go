@@ -98,7 +98,8 @@ func Delay(n int, retryAfter time.Duration) time.Duration {
 
 // longestDelay returns the longest value of Delay.
 func longestDelay(n int, retryAfter time.Duration) time.Duration {
-	const first, most = 500 * time.Millisecond, 30 * time.Second
+	const first = 500 * time.Millisecond
+	const most = 30 * time.Second
 	return retryAfter + min(first<<min(n, 6), most)
 }
 

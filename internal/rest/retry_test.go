@@ -215,7 +215,10 @@ func TestRetry_EndsWithContext(t *testing.T) {
 		t.Parallel()
 		for _, status := range []int{200, 404, 500} {
 			ctx, cancel := context.WithCancel(t.Context())
-			body := testbase.ReaderFunc(func([]byte) (int, error) { cancel(); return 0, io.EOF })
+			body := testbase.ReaderFunc(func([]byte) (int, error) {
+				cancel()
+				return 0, io.EOF
+			})
 			resp, err := newClient(&service{answers: []answer{{status: status, body: body}}}).Call(ctx, create)
 			require.NoError(t, err)
 			require.Equal(t, status, resp.Status)
@@ -225,7 +228,10 @@ func TestRetry_EndsWithContext(t *testing.T) {
 
 // slowly returns a body that ends with err, a nanosecond after its context.
 func slowly(err error) io.Reader {
-	return testbase.ReaderFunc(func([]byte) (int, error) { time.Sleep(2 * time.Nanosecond); return 0, err })
+	return testbase.ReaderFunc(func([]byte) (int, error) {
+		time.Sleep(2 * time.Nanosecond)
+		return 0, err
+	})
 }
 
 // If a later attempt is lost, the caller gets the response of an earlier one, and the error.

@@ -81,7 +81,8 @@ func TestMask_Err(t *testing.T) {
 // itself.
 func TestQuerySecrets_AreMaskedOneByOne(t *testing.T) {
 	t.Parallel()
-	const id, signature = "AKIAIOSFODNN7EXAMPLE", "feedfacecafebeef0123456789abcdef"
+	const id = "AKIAIOSFODNN7EXAMPLE"
+	const signature = "feedfacecafebeef0123456789abcdef"
 	u, err := url.Parse(
 		"https://x/k?X-Amz-Credential=" + id + "%2F20261120%2Fs3&X-Amz-Expires=900&X-Amz-Signature=" + signature,
 	)

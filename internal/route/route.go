@@ -38,8 +38,10 @@ type Route struct {
 // object or cost a second credit. Only the client's Create of a meeting knows whether an external
 // id prevents that, so it decides for itself.
 const (
-	notRepeatable, repeatable = false, true
-	documented, assumed       = false, true
+	notRepeatable = false
+	repeatable    = true
+	documented    = false
+	assumed       = true
 )
 
 // Table lists every operation once.

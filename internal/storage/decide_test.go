@@ -51,6 +51,12 @@ func TestDecide(t *testing.T) {
 			s.FirstFailure = now.Add(-since)
 		}
 	}
+	both := func(one, other func(*State)) func(*State) {
+		return func(s *State) {
+			one(s)
+			other(s)
+		}
+	}
 	deadlineIn := func(d time.Duration) func(*State) { return func(s *State) { s.Deadline = now.Add(d) } }
 
 	for _, test := range []struct {
@@ -97,9 +103,9 @@ func TestDecide(t *testing.T) {
 		{"400, shared", status(400, "InvalidDigest"), shared, pollAndGiveUp},
 		{"404, shared", status(404, "NoSuchBucket"), shared, pollAndGiveUp},
 		{"409 that may pass, shared", status(409, "OperationAborted"), shared, renew},
-		{"403, shared, no retries", status(403, ""), func(s *State) { shared(s); noRetries(s) }, pollAndGiveUp},
-		{"403 again, shared", status(403, ""), func(s *State) { shared(s); rejected(s) }, pollForAMinute},
-		{"403 again after a loss", status(403, ""), func(s *State) { arrived(s); rejected(s) }, pollForAMinute},
+		{"403, shared, no retries", status(403, ""), both(shared, noRetries), pollAndGiveUp},
+		{"403 again, shared", status(403, ""), both(shared, rejected), pollForAMinute},
+		{"403 again after a loss", status(403, ""), both(arrived, rejected), pollForAMinute},
 		{"403 again after most of a minute", status(403, ""), func(s *State) {
 			shared(s)
 			rejected(s)
@@ -141,7 +147,7 @@ func TestDecide(t *testing.T) {
 		{"401 that says expired", status(401, "ExpiredToken"), nil, renew},
 		{"404 that says expired", status(404, "Expired"), nil, giveUp},
 		{"403 to an expired URL", status(403, ""), expired, renew},
-		{"403 to an expired URL, shared", status(403, ""), func(s *State) { shared(s); expired(s) }, renew},
+		{"403 to an expired URL, shared", status(403, ""), both(shared, expired), renew},
 		{"Swift: 401 to an expired URL", status(401, ""), expired, renew},
 		{"401", status(401, ""), nil, giveUp},
 		{"expired again", status(400, "ExpiredToken"), failing(2, time.Second), renew},

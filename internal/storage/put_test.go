@@ -190,7 +190,10 @@ func TestPut_EndsWhatHangs(t *testing.T) {
 		"midway":     {1000, nil, time.Minute, false, "no byte moved for 1m0s, after"},
 		"response":   {100_000, nil, 5 * time.Minute, false, "no response for 5m0s, after 100000 of 100000 bytes"},
 		"ReadAt": {100_000, func(p *Put, block func()) {
-			p.Audio = testbase.ReaderAtFunc(func([]byte, int64) (int, error) { block(); return 0, io.EOF })
+			p.Audio = testbase.ReaderAtFunc(func([]byte, int64) (int, error) {
+				block()
+				return 0, io.EOF
+			})
 		}, time.Minute, true, "reading the recording blocked for 1m0s, after 0 of 100000 bytes"},
 		"Progress": {100_000, func(p *Put, block func()) {
 			p.Progress = func(int64, int64) { block() }

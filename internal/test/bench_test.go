@@ -60,7 +60,8 @@ func (c *byHand) do(ctx context.Context, method, path string, into any) error {
 	}
 	if resp.StatusCode/100 != 2 {
 		refused := &refusedByHand{Status: resp.StatusCode}
-		if err := json.Unmarshal(body, refused); err != nil {
+		err := json.Unmarshal(body, refused)
+		if err != nil {
 			return fmt.Errorf("status %s, retry after %s", resp.Status, resp.Header.Get("Retry-After"))
 		}
 		return refused
@@ -172,7 +173,8 @@ func BenchmarkError(b *testing.B) {
 
 // BenchmarkListAll lists 10,000 meetings in pages of 50. B/op and allocs/op are of all of them.
 func BenchmarkListAll(b *testing.B) {
-	const n, perPage = 10_000, 50
+	const n = 10_000
+	const perPage = 50
 	pages := make([]string, n/perPage)
 	for i := range pages {
 		next := strconv.Itoa(i + 1)

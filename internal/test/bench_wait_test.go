@@ -88,7 +88,8 @@ func inUse() int64 {
 // cpuOf is the processor time that this process has used.
 func cpuOf(t testing.TB) time.Duration {
 	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+	err := syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())

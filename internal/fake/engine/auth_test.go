@@ -20,7 +20,10 @@ func TestKeys(t *testing.T) {
 		return func(r *http.Request) { r.Header["Authorization"] = values }
 	}
 	key := func(k world.Key) func(*world.Organisation) {
-		return func(o *world.Organisation) { k.Secret = "k"; o.Keys = append(o.Keys, k) }
+		return func(o *world.Organisation) {
+			k.Secret = "k"
+			o.Keys = append(o.Keys, k)
+		}
 	}
 	ok := func(*world.Organisation) {}
 	for name, tc := range map[string]struct {

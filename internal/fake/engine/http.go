@@ -102,7 +102,8 @@ func (r *request) result() (any, *apiError) {
 	found := to.route
 	r.id = to.id
 	r.MeetingID = to.meetingID
-	if err := r.authenticate(); err != nil {
+	err := r.authenticate()
+	if err != nil {
 		return nil, err
 	}
 	switch {

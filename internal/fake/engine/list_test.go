@@ -23,7 +23,8 @@ type listed struct {
 func (s *rig) list(key, query string) (ids []string, next string) {
 	r := s.request(key, "GET /v1/meetings?"+query, "")
 	var p listed
-	if err := json.Unmarshal(r.Body.Bytes(), &p); err != nil || r.Code != 200 {
+	err := json.Unmarshal(r.Body.Bytes(), &p)
+	if err != nil || r.Code != 200 {
 		panic(fmt.Sprint(r.Code, r.Body, err))
 	}
 	for _, m := range p.Meetings {
@@ -113,7 +114,8 @@ func TestShortPages(t *testing.T) {
 	var sizes []int
 	var ids []string
 	seen := map[string]bool{}
-	for cursor, more := "", true; more; more = cursor != "" {
+	cursor := ""
+	for more := true; more; more = cursor != "" {
 		require.False(t, seen[cursor])
 		seen[cursor] = true
 		page, next := s.list("ci", "limit=4&cursor="+cursor)
@@ -141,7 +143,8 @@ func TestList_IsStableAmidChanges(t *testing.T) {
 			}
 		}
 		var found []string
-		for cursor, more := "", true; more; more = cursor != "" {
+		cursor := ""
+		for more := true; more; more = cursor != "" {
 			page, next := s.list("ada", query+"&cursor="+cursor)
 			found = append(found, page...)
 			cursor = next

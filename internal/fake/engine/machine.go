@@ -259,7 +259,8 @@ func (m *meeting) targets() []world.Script {
 // rest of those under way. It replaces an earlier script for the same meetings; one that sets
 // nothing removes it.
 func (s *Service) Script(sc world.Script) error {
-	if err := checkScript(sc); err != nil {
+	err := checkScript(sc)
+	if err != nil {
 		return err
 	}
 	now := s.lock() // the past keeps the script it had

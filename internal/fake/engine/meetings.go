@@ -85,7 +85,8 @@ func (r *request) setParticipants() (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.org.known(participants, ""); err != nil {
+	err = r.org.known(participants, "")
+	if err != nil {
 		return nil, err
 	}
 	if m.Audio != nil {
@@ -170,7 +171,8 @@ func (r *request) updateMeeting() (any, *apiError) {
 		return nil, err
 	}
 	project, _ := r.form.text("project_id")
-	if err := r.org.known(nil, project); err != nil {
+	err = r.org.known(nil, project)
+	if err != nil {
 		return nil, err
 	}
 	before := m.json()
@@ -204,10 +206,12 @@ func (r *request) createMeeting() (any, *apiError) {
 	f := r.form
 	o := r.org
 	m, shared := r.newMeeting(f)
-	if err := o.checkShared(f, shared); err != nil {
+	err := o.checkShared(f, shared)
+	if err != nil {
 		return nil, err
 	}
-	if err := o.known(m.ParticipantIDs, m.ProjectID); err != nil {
+	err = o.known(m.ParticipantIDs, m.ProjectID)
+	if err != nil {
 		return nil, err
 	}
 	if m.TemplateID == "" {

@@ -52,7 +52,8 @@ func (r *request) createMember() (any, *apiError) {
 	}
 	m.Role, _ = f.trimmed("role", maxMemberRole, false)
 	m.Description, _ = f.trimmed("description", maxDescription, false)
-	if err := f.err(); err != nil {
+	err := f.err()
+	if err != nil {
 		return nil, err
 	}
 	holder := o.byEmail(m.Email)
@@ -85,7 +86,8 @@ func (r *request) listProjects() (any, *apiError) {
 
 func (r *request) createProject() (any, *apiError) {
 	name, _ := r.form.trimmed("name", maxProjectName, true)
-	if err := r.form.err(); err != nil {
+	err := r.form.err()
+	if err != nil {
 		return nil, err
 	}
 	p := world.Project{ID: r.service.ids.next(projectPrefix), Name: name}
@@ -160,7 +162,8 @@ func (r *request) replaceVocabulary() (any, *apiError) {
 			break
 		}
 	}
-	if err := f.err(); err != nil {
+	err := f.err()
+	if err != nil {
 		return nil, err
 	}
 	o.Vocabulary = terms
@@ -179,7 +182,8 @@ func (r *request) addTerm() (any, *apiError) {
 	if !known && len(o.Vocabulary) >= *o.MaxTerms {
 		f.fault("term", nil)
 	}
-	if err := f.err(); err != nil {
+	err := f.err()
+	if err != nil {
 		return nil, err
 	}
 	if known { // D15

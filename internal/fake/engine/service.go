@@ -77,7 +77,8 @@ type Service struct {
 // New returns a service that holds cfg's World, or an error that names the path of each mistake in
 // it.
 func New(cfg Config) (*Service, error) {
-	if err := Check(cfg.World); err != nil {
+	err := Check(cfg.World)
+	if err != nil {
 		return nil, err
 	}
 	s := &Service{
@@ -177,10 +178,12 @@ func (s *Service) Update(change func(*world.World) error) error {
 	now := s.lock()
 	defer s.mu.Unlock()
 	w := s.world()
-	if err := change(&w); err != nil {
+	err := change(&w)
+	if err != nil {
 		return err
 	}
-	if err := Check(w); err != nil {
+	err = Check(w)
+	if err != nil {
 		return err
 	}
 	for i := range w.Organisations {

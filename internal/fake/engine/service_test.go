@@ -182,7 +182,10 @@ func TestUpdate_OfTheWorld(t *testing.T) {
 			return nil
 		})
 		require.ErrorContains(t, err, "organisations[1].meetings: only a new organisation")
-		require.NoError(t, s.Update(func(w *world.World) error { w.Organisations = w.Organisations[:1]; return nil }))
+		require.NoError(t, s.Update(func(w *world.World) error {
+			w.Organisations = w.Organisations[:1]
+			return nil
+		}))
 		s.request("globex", "GET /v1/usage", "").is(401, "UNAUTHENTICATED")
 		_, found := s.Meeting(ids[0])
 		assert.False(t, found)

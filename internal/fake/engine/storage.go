@@ -76,7 +76,8 @@ func (r *request) put() (etag string, err *apiError) {
 	if !r.now.Before(expires) {
 		return "", errURLExpired
 	}
-	if err := r.accept(nil, 0); err != nil {
+	err = r.accept(nil, 0)
+	if err != nil {
 		return "", err
 	}
 	announced := upload.ContentLength
@@ -89,7 +90,8 @@ func (r *request) put() (etag string, err *apiError) {
 		return "", errIncomplete
 	}
 	audio.ReceivedAt = r.service.Now()
-	if err := r.accept(audio, seconds); err != nil { // another upload may have been first
+	err = r.accept(audio, seconds)
+	if err != nil { // another upload may have been first
 		return "", err
 	}
 	return `"` + audio.SHA256[:32] + `"`, nil

@@ -174,8 +174,11 @@ func (d *during) Read(p []byte) (int, error) {
 
 type untouched struct{ t *testing.T }
 
-func (u untouched) Read([]byte) (int, error) { u.t.Error("the body was read"); return 0, io.EOF }
-func (u untouched) Close() error             { return nil }
+func (u untouched) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
+}
+func (u untouched) Close() error { return nil }
 
 type broken struct{}
 

@@ -25,7 +25,8 @@ func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	err := e.Encode(v)
+	if err != nil {
 		panic(err) // there is nothing in the types below that cannot be encoded
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))

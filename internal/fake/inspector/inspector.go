@@ -90,13 +90,15 @@ func write(w io.Writer, state any, details iter.Seq2[string, any]) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out) // it escapes "<", which could end the element around it
 	_, _ = out.WriteString(head + `<script type="application/json" id="state">`)
-	if err := enc.Encode(state); err != nil {
+	err := enc.Encode(state)
+	if err != nil {
 		return err
 	}
 	// A line for each, so that the page need read one alone.
 	_, _ = out.WriteString("</script>\n" + `<script type="application/json" id="details">` + "\n")
 	for path, detail := range details {
-		if err := enc.Encode([2]any{path, detail}); err != nil {
+		err := enc.Encode([2]any{path, detail})
+		if err != nil {
 			return err
 		}
 	}

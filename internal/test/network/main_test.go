@@ -58,7 +58,8 @@ func run(m *testing.M) int {
 	}
 	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}),
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
-	if err := os.WriteFile(certificate, text, 0o600); err != nil {
+	err = os.WriteFile(certificate, text, 0o600)
+	if err != nil {
 		panic(err)
 	}
 	proxyAddr = freeAddr()
@@ -67,7 +68,8 @@ func run(m *testing.M) int {
 		"HTTPS_PROXY":   "http://" + proxyUser + ":" + proxyPassword + "@" + proxyAddr,
 		"HTTP_PROXY":    "", "NO_PROXY": "", "https_proxy": "", "http_proxy": "", "no_proxy": "",
 	} {
-		if err := os.Setenv(name, value); err != nil {
+		err := os.Setenv(name, value)
+		if err != nil {
 			panic(err)
 		}
 	}

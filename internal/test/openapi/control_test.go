@@ -24,14 +24,16 @@ func TestControlAPI_MatchesItsDocument(t *testing.T) {
 	}`)
 	var m struct{ ID string }
 	created := ask(t, service, `POST /v1/meetings {"title":"Held","date":"2026-11-21","external_id":"held"}`)
-	if err := json.Unmarshal(created, &m); err != nil {
+	err := json.Unmarshal(created, &m)
+	if err != nil {
 		t.Fatal(err)
 	}
 	var target struct {
 		URL string `json:"upload_url"`
 	}
 	directed := ask(t, service, "POST /v1/meetings/"+m.ID+`/upload-url {"content_type":"application/json"}`)
-	if err := json.Unmarshal(directed, &target); err != nil {
+	err = json.Unmarshal(directed, &target)
+	if err != nil {
 		t.Fatal(err)
 	}
 	ask(t, "", "PUT "+target.URL+` "audio"`) // with the key, which is a violation

@@ -41,7 +41,8 @@ func newChecker(t *testing.T, path string) *checker {
 		t.Fatal(err)
 	}
 	var tree map[string]any
-	if err := yaml.Unmarshal(text, &tree); err != nil {
+	err = yaml.Unmarshal(text, &tree)
+	if err != nil {
 		t.Fatal(err)
 	}
 	closeSchemas(tree["components"].(map[string]any)["schemas"])
@@ -146,7 +147,8 @@ func operations(t *testing.T, path string) (list []string) {
 	var document struct {
 		Paths map[string]map[string]any
 	}
-	if err := yaml.Unmarshal(text, &document); err != nil {
+	err = yaml.Unmarshal(text, &document)
+	if err != nil {
 		t.Fatal(err)
 	}
 	for path, item := range document.Paths {
@@ -210,7 +212,8 @@ func launch(t *testing.T, args ...string) map[string]string {
 	}
 	args = append([]string{"-addr", "127.0.0.1:0", "-log", "none", "-env-file", env}, args...)
 	cmd := exec.CommandContext(t.Context(), program, args...)
-	if err := cmd.Start(); err != nil {
+	err := cmd.Start()
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Wait() })
@@ -263,7 +266,8 @@ func TestServiceAPI_MatchesItsDocument(t *testing.T) {
 	env := launch(t, "-speed", "1000000000") // so that no check waits for minutes
 	base := proxy(t, env["MINUTES_BASE_URL"], c, known)
 	audio := filepath.Join(t.TempDir(), "audio.wav")
-	if err := os.WriteFile(audio, []byte("any bytes will do"), 0o600); err != nil {
+	err := os.WriteFile(audio, []byte("any bytes will do"), 0o600)
+	if err != nil {
 		t.Fatal(err)
 	}
 	suite := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-run", "TestConformance", "./conformance")

@@ -156,7 +156,10 @@ var ends = map[string]func(t *testing.T, s *service, id string, at int64){
 		assert.ErrorContains(t, err, "broken")
 	},
 	"stalled": func(t *testing.T, s *service, id string, at int64) {
-		stalled := func(int64) (int, error) { time.Sleep(3 * time.Second); return 0, io.EOF }
+		stalled := func(int64) (int, error) {
+			time.Sleep(3 * time.Second)
+			return 0, io.EOF
+		}
 		_, err := s.process(t.Context(), s.client(minutes.WithMaxRetries(0)), id, failing{at, stalled}.source(), nil)
 		assert.Error(t, err)
 	},
