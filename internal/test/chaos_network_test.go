@@ -363,7 +363,9 @@ func drawReplica(rnd *rand.Rand) (r replica) {
 	return r
 }
 
-// draw decides whether a read shows the past.
+// draw decides whether a read shows the past. Minutes and transcripts are never late: two waits for the
+// same meeting each fetch them, and each asks again half a minute later if they are not ready, but
+// the service's audit takes the two for one that asks too often.
 func (r replica) draw(rnd *rand.Rand, op minutes.Operation) trouble {
 	var late time.Duration
 	switch op {
