@@ -21,8 +21,9 @@ const (
 // Request is a [world.Request]: one request that the Server has received, with what became of it.
 // It contains no secret, because credentials and the signatures of upload URLs are masked.
 //
-// Its fields are Seq, At, Took, Operation, MeetingID, Caller, Method, Host, Path, Query, Header,
-// Body, Bytes, Status, Code, RequestID, Fault and Lost.
+// Its fields are Seq int; At time.Time; Took time.Duration; Operation minutes.Operation;
+// MeetingID, Caller, Method, Host, Path string; Query url.Values; Header http.Header; Body
+// string; Bytes int64; Status int; Code, RequestID, Fault string; Lost bool.
 type Request = world.Request
 
 // Requests returns the requests that have ended, in the order in which they arrived: all, or only

@@ -101,7 +101,8 @@ var remedies = map[ViolationKind]string{
 // Violation is a [world.Violation]: one case of a client that broke a rule of the service. It
 // contains no secrets.
 //
-// Its fields are Kind, At, Seq, Operation, MeetingID, Title, ExternalID, Caller, Text and Remedy.
+// Its fields are Kind ViolationKind; At time.Time; Seq int; Operation minutes.Operation;
+// MeetingID, Title, ExternalID, Caller, Text, Remedy string.
 type Violation = world.Violation
 
 // Violations returns the violations so far, in the order in which the audit noticed them. It keeps

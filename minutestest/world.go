@@ -15,64 +15,71 @@ import (
 type (
 	// World is [world.World], the content with which a [Server] begins.
 	//
-	// Its fields are Stages, Organisations and PageSizes.
+	// Its fields are Stages Stages; Organisations []Organisation; PageSizes []int.
 	World = world.World
 	// Stages is [world.Stages]: how long a meeting stays in each status between its audio and its
 	// minutes.
 	//
-	// Its fields are Prepare, Transcribe and Write.
+	// Its fields are Prepare, Transcribe, Write time.Duration.
 	Stages = world.Stages
 	// Organisation is [world.Organisation]: one customer of the service, with everything that
 	// belongs to it.
 	//
-	// Its fields are ID, Name, Credits, TranscribeSeconds, NextResetAt, MaxMembers, MaxTerms,
-	// Suspended, Expired, APIDisabled, PersonalKeysDisabled, Members, Integrations, Projects,
-	// Templates, Vocabulary, Keys and Meetings.
+	// Its fields are ID, Name string; Credits, TranscribeSeconds *int; NextResetAt string;
+	// MaxMembers, MaxTerms *int; Suspended, Expired, APIDisabled, PersonalKeysDisabled bool;
+	// Members []Member; Integrations []Integration; Projects []Project; Templates []Template;
+	// Vocabulary []minutes.VocabularyEntry; Keys []Key; Meetings []WorldMeeting.
 	Organisation = world.Organisation
 	// Member is [world.Member]: a person in an organisation.
 	//
-	// Its fields are ID, Name, Email, Role, Description, Status and Admin.
+	// Its fields are ID, Name, Email, Role, Description string; Status minutes.MemberStatus; Admin
+	// bool.
 	Member = world.Member
 	// Integration is [world.Integration]: a program with access to the service.
 	//
-	// Its fields are ID, Name, DefaultVisibility and Inactive.
+	// Its fields are ID, Name string; DefaultVisibility minutes.Visibility; Inactive bool.
 	Integration = world.Integration
 	// Project is [world.Project]: a group of meetings.
 	//
-	// Its fields are ID, Name and Archived.
+	// Its fields are ID, Name string; Archived bool.
 	Project = world.Project
 	// Template is [world.Template]: a form of minutes.
 	//
-	// Its fields are ID, Name, Source, Description, IsDefault and Version.
+	// Its fields are ID, Name, Source, Description string; IsDefault bool; Version *int.
 	Template = world.Template
 	// Key is [world.Key]: an API key of a member or an integration.
 	//
-	// Its fields are Secret, MemberID, IntegrationID, Scopes, IPAllowlist, ExpiresAt and Revoked.
+	// Its fields are Secret, MemberID, IntegrationID string; Scopes []minutes.Scope; IPAllowlist
+	// []string; ExpiresAt minutes.UnixTime; Revoked bool.
 	Key = world.Key
 	// WorldMeeting is [world.MeetingSpec]: a meeting, or many alike, for a World or
 	// [Server.AddMeetings].
 	//
-	// Its fields are Title, Date, ExternalID, Status, CreatorID, Visibility, ParticipantIDs,
-	// SharedWith, ProjectID and Count.
+	// Its fields are Title, Date, ExternalID string; Status minutes.Status; CreatorID string;
+	// Visibility minutes.Visibility; ParticipantIDs, SharedWith []string; ProjectID string; Count
+	// int.
 	WorldMeeting = world.MeetingSpec
 	// Script is [world.Script]: how a meeting proceeds and ends; see [Server.Script].
 	//
-	// Its fields are MeetingID, ExternalID, Title, Outcome, Transcript, Markdown, HTML, Duration,
-	// Stages, Hold, ListedAfter, VisibleAfter, NoticedAfter and ClockSkew.
+	// Its fields are MeetingID, ExternalID, Title string; Outcome minutes.Status; Transcript,
+	// Markdown, HTML string; Duration time.Duration; Stages *Stages; Hold minutes.Status;
+	// ListedAfter, VisibleAfter, NoticedAfter, ClockSkew time.Duration.
 	Script = world.Script
 	// Meeting is [world.Meeting]: everything about one meeting, including what no client can see.
 	//
 	// Its fields are ID, Organisation, Creator, Title, Date, Time, ExternalID, ProjectID,
-	// TemplateID, Visibility, ParticipantIDs, SharedWith, Status, Reason, Held, DurationSeconds,
-	// CreatedAt, UpdatedAt, History, Audio, Transcript, Markdown and HTML.
+	// TemplateID string; Visibility minutes.Visibility; ParticipantIDs, SharedWith []string;
+	// Status minutes.Status; Reason string; Held bool; DurationSeconds *int; CreatedAt, UpdatedAt
+	// time.Time; History []Transition; Audio *Audio; Transcript, Markdown, HTML string.
 	Meeting = world.Meeting
 	// Transition is [world.Transition]: a change of a meeting's status.
 	//
-	// Its fields are Status and At.
+	// Its fields are Status minutes.Status; At time.Time.
 	Transition = world.Transition
 	// Audio is [world.Audio]: a recording as it arrived.
 	//
-	// Its fields are ContentType, Size, SHA256, ReceivedAt and Bytes.
+	// Its fields are ContentType string; Size int64; SHA256 string; ReceivedAt time.Time; Bytes
+	// []byte.
 	Audio = world.Audio
 )
 

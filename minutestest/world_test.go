@@ -336,3 +336,54 @@ func TestAliases_CommentsListTheFields(t *testing.T) {
 	}
 	assert.Empty(t, types)
 }
+
+// go doc does not show the fields of an alias, so its comment lists them.
+func TestAliases_ListTheirFields(t *testing.T) {
+	t.Parallel()
+	var source strings.Builder
+	for _, name := range []string{"world.go", "journal.go", "violation.go"} {
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		source.Write(content)
+	}
+	comments := strings.Join(strings.Fields(strings.ReplaceAll(source.String(), "//", " ")), " ")
+	for _, value := range []any{
+		minutestest.World{}, minutestest.Stages{}, minutestest.Organisation{}, minutestest.Member{}, minutestest.Integration{}, minutestest.Project{},
+		minutestest.Template{}, minutestest.Key{}, minutestest.WorldMeeting{}, minutestest.Script{}, minutestest.Meeting{}, minutestest.Transition{},
+		minutestest.Audio{}, minutestest.Request{}, minutestest.Violation{},
+	} {
+		described := reflect.TypeOf(value)
+		assert.Contains(t, comments, fieldsOf(described)+" "+aliasOf(described), described.Name())
+	}
+}
+
+// fieldsOf lists the fields of a struct, as the comment of its alias does.
+func fieldsOf(described reflect.Type) string {
+	var groups []string // of fields in a row with the same type
+	names := ""
+	for i := range described.NumField() {
+		field := described.Field(i)
+		names += field.Name
+		if i+1 < described.NumField() && described.Field(i+1).Type == field.Type {
+			names += ", "
+			continue
+		}
+		groups = append(groups, names+" "+aliasName(field.Type.String()))
+		names = ""
+	}
+	return "Its fields are " + strings.Join(groups, "; ") + "."
+}
+
+// aliasOf is what follows the comment of an alias.
+func aliasOf(described reflect.Type) string {
+	alias := aliasName(described.String()) + " = " + described.String()
+	if described == reflect.TypeFor[minutestest.Request]() || described == reflect.TypeFor[minutestest.Violation]() {
+		return "type " + alias
+	}
+	return alias
+}
+
+// aliasName replaces the name of a type of package world by that of its alias.
+func aliasName(name string) string {
+	return strings.NewReplacer("world.MeetingSpec", "WorldMeeting", "world.", "").Replace(name)
+}
