@@ -235,7 +235,8 @@ func TestClient_RejectsIdentifiersThatAreNotUTF8(t *testing.T) {
 			t.Error("opened a recording")
 			return minutes.Recording{}, nil
 		}
-		for r, err := range c.Meetings.ProcessAll(ctx, slices.Values([]minutes.Job{{Params: &p, Source: source}}), nil) {
+		jobs := slices.Values([]minutes.Job{{Params: &p, Source: source}})
+		for r, err := range c.Meetings.ProcessAll(ctx, jobs, nil) {
 			require.NoError(t, err)
 			var param *minutes.ParamError
 			require.ErrorAs(t, r.Err, &param)

@@ -95,14 +95,26 @@ func TestDecode_QuotesNoContent(t *testing.T) {
 		out  any
 		want string
 	}{
-		"map":                {`{"Ada Lovelace":"x"}`, new(map[string]int), "a JSON string does not fit the response"},
-		"map in a struct":    {`{"by":{"Ada Lovelace":"x"}}`, new(struct{ By map[string]int }), "a JSON string does not fit By"},
-		"struct in a map":    {`{"by":{"Ada":{"word":7}}}`, new(struct{ By map[string]item }), "a JSON number does not fit By"},
-		"key with a period":  {`{"By":{"Ada.word":{"word":7}}}`, new(struct{ By map[string]item }), "a JSON number does not fit By"},
+		"map": {`{"Ada Lovelace":"x"}`, new(map[string]int), "a JSON string does not fit the response"},
+		"map in a struct": {
+			`{"by":{"Ada Lovelace":"x"}}`, new(struct{ By map[string]int }),
+			"a JSON string does not fit By",
+		},
+		"struct in a map": {
+			`{"by":{"Ada":{"word":7}}}`, new(struct{ By map[string]item }),
+			"a JSON number does not fit By",
+		},
+		"key with a period": {
+			`{"By":{"Ada.word":{"word":7}}}`, new(struct{ By map[string]item }),
+			"a JSON number does not fit By",
+		},
 		"key that is a name": {`{"word":"x"}`, new(map[string]int), "a JSON string does not fit the response"},
-		"list of structs":    {`{"All":[{},{"word":7}]}`, new(struct{ All []*item }), "a JSON number does not fit All.word"},
-		"value":              {`{"Size":4711.5}`, new(item), "a JSON number does not fit Size"},
-		"embedded":           {`{"id":"x"}`, new(struct{ base }), "a JSON string does not fit id"},
+		"list of structs": {
+			`{"All":[{},{"word":7}]}`, new(struct{ All []*item }),
+			"a JSON number does not fit All.word",
+		},
+		"value":    {`{"Size":4711.5}`, new(item), "a JSON number does not fit Size"},
+		"embedded": {`{"id":"x"}`, new(struct{ base }), "a JSON string does not fit id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -170,7 +170,8 @@ func TestFollow_YieldsAtUntilWhatIsNotHandled(t *testing.T) {
 		require.Equal(t, []string{"7"}, titles(got))
 		require.Len(t, asked, 10)
 		for title, times := range asked {
-			require.Equal(t, map[bool]int{false: 1, true: 3}[title == "7"], times, "when found, before the Result, after it")
+			want := map[bool]int{false: 1, true: 3}[title == "7"]
+			require.Equal(t, want, times, "when found, before the Result, after it")
 		}
 		require.Equal(t, minutes.StatusTranscribing, got.results["7"].Meeting.Status)
 		require.Nil(t, got.results["7"].Minutes)
@@ -289,7 +290,7 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 		0, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute,
 		320 * time.Minute, 640 * time.Minute, 1280 * time.Minute, 24 * time.Hour, 24 * time.Hour,
 	}
-	minutesPassed := testbase.Many(4*24*60, 80)
+	passed := time.Duration(testbase.Many(4*24*60, 80)) * time.Minute
 	yields := testbase.Many(len(gaps), 4)
 	for name, test := range map[string]struct {
 		faults  int
@@ -298,10 +299,12 @@ func TestFollow_TriesAgainEverLater(t *testing.T) {
 		want    int // yields of the bad meeting
 		last    error
 	}{
-		"up to once a day":      {always, nil, time.Duration(minutesPassed) * time.Minute, yields, minutes.ErrForbidden},
-		"with Handled":          {always, func(int) bool { return false }, 40 * time.Minute, 3, minutes.ErrForbidden},
-		"until it works":        {2, nil, 40 * time.Minute, 3, nil},
-		"until Handled says so": {always, func(n int) bool { return n == 2 }, 40 * time.Minute, 2, minutes.ErrForbidden},
+		"up to once a day": {always, nil, passed, yields, minutes.ErrForbidden},
+		"with Handled":     {always, func(int) bool { return false }, 40 * time.Minute, 3, minutes.ErrForbidden},
+		"until it works":   {2, nil, 40 * time.Minute, 3, nil},
+		"until Handled says so": {
+			always, func(n int) bool { return n == 2 }, 40 * time.Minute, 2, minutes.ErrForbidden,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

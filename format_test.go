@@ -71,7 +71,8 @@ func TestSources_RecogniseRecordingsOfRealPrograms(t *testing.T) {
 		{"LAME 3.100 --resample 8 -b 16", frames("\xff\xe3\x28\xc4", 144), "audio/mpeg"},
 		{"LAME 3.100 -p", frames("\xff\xfa\x94\x64\xd0\x08", 384), "audio/mpeg"},
 		{"LAME 3.100 --freeformat", "\xff\xfb\x04\x64" + zeros(32) + "Info\x00\x00\x00\x0f", "audio/mpeg"},
-		{"LAME 3.100 --freeformat -m m", "\xff\xf3\x08\xc4" + zeros(9) + "Info\x00\x00\x00\x0f" + zeros(40), "audio/mpeg"},
+		{"LAME 3.100 --freeformat -m m", "\xff\xf3\x08\xc4" + zeros(9) + "Info\x00\x00\x00\x0f" + zeros(40),
+			"audio/mpeg"},
 		{"twolame 0.4.0", frames("\xff\xfd\xa4\x04\x99", 576), "audio/mpeg"},
 		{"twolame 0.4.0, 16 kHz", frames("\xff\xf5\x88\xc4", 576), "audio/mpeg"},
 		{"GStreamer 1.22.0 apev2mux", "APETAGEX\xd0\x07\x00\x00\x2f\x00\x00\x00\x01" + zeros(6) +
@@ -85,13 +86,16 @@ func TestSources_RecogniseRecordingsOfRealPrograms(t *testing.T) {
 			"audio/mp4"},
 		{"AtomicParsley 20210715 x.m4a", box("ftyp", "M4A \x00\x00\x02\x00", 0) + moov + box("free", "", 9) + mdat,
 			"audio/mp4"},
-		{"ffmpeg 5.1.9 x.mp4", box("ftyp", "isom\x00\x00\x02\x00isom", 0) + box("free", "", 0) + mdat + moov, "video/mp4"},
-		{"GStreamer 1.22.0 mp4mux", box("ftyp", "mp42\x00\x00\x00\x00", 0) + box("free", "", 0) + mdat + moov, "video/mp4"},
+		{"ffmpeg 5.1.9 x.mp4", box("ftyp", "isom\x00\x00\x02\x00isom", 0) + box("free", "", 0) + mdat + moov,
+			"video/mp4"},
+		{"GStreamer 1.22.0 mp4mux", box("ftyp", "mp42\x00\x00\x00\x00", 0) + box("free", "", 0) + mdat + moov,
+			"video/mp4"},
 		{"Chromium 156 MediaRecorder audio/mp4", box("ftyp", "isom\x00\x00\x02\x00vp09", 0) + moov + box("moof", "", 9),
 			"video/mp4"},
 		{"ffmpeg 5.1.9 -hls_segment_type fmp4, a segment", box("styp", "msdh\x00\x00\x00\x00", 0) + box("sidx", "", 9) +
 			box("moof", "", 9) + mdat, "video/mp4"},
-		{"ffmpeg 5.1.9 x.mov", box("ftyp", "qt  \x00\x00\x02\x00", 0) + box("wide", "", 0) + mdat + moov, "video/quicktime"},
+		{"ffmpeg 5.1.9 x.mov", box("ftyp", "qt  \x00\x00\x02\x00", 0) + box("wide", "", 0) + mdat + moov,
+			"video/quicktime"},
 		{"GStreamer 1.22.0 3gppmux", box("ftyp", "3gp4\x00\x00\x00\x00", 0) + mdat + moov, "video/3gpp"},
 		{"ffmpeg 5.1.9 x.3g2", box("ftyp", "3g2a\x00\x01\x00\x00", 0) + mdat + moov, "video/3gpp2"},
 
@@ -102,7 +106,8 @@ func TestSources_RecogniseRecordingsOfRealPrograms(t *testing.T) {
 		{"ffmpeg 5.1.9 x.ogv, Theora behind Vorbis", oggPages(vorbis, "\x80theora\x03\x02\x01"), "video/ogg"},
 		{"GStreamer 1.22.0 oggmux, VP8 and Vorbis", oggPages(vp8, vorbis), "video/ogg"},
 		{"GStreamer 1.22.0 oggmux, Opus and VP8", oggPages(opus, vp8), "video/ogg"},
-		{"GStreamer 1.22.0 webmmux", gstEBML + "\x85webm\x00\x42\x87\x81\x02\x42\x85\x81\x02\x18\x53\x80\x67" + zeros(180) +
+		{"GStreamer 1.22.0 webmmux", gstEBML +
+			"\x85webm\x00\x42\x87\x81\x02\x42\x85\x81\x02\x18\x53\x80\x67" + zeros(180) +
 			"GStreamer matroskamux", "video/webm"},
 		{"GStreamer 1.22.0 matroskamux", gstEBML + "\x89matroska\x00\x42\x87\x81\x02", "video/x-matroska"},
 		{"mkvmerge 74.0.0 --webm", ebml + "\x84webm\x42\x87\x81\x04", "video/webm"},

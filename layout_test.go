@@ -2,6 +2,8 @@ package minutes_test
 
 import (
 	"cmp"
+	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -99,7 +101,9 @@ func TestImportsRunOneWay(t *testing.T) {
 	t.Parallel()
 	const root = "."
 	allowed := map[string][]string{
-		root:               {"internal/failure", "internal/poll", "internal/rest", "internal/route", "internal/storage"},
+		root: {
+			"internal/failure", "internal/poll", "internal/rest", "internal/route", "internal/storage",
+		},
 		"internal/failure": nil,
 		"internal/poll":    {"internal/failure"},
 		"internal/rest":    {"internal/failure"},
@@ -154,3 +158,86 @@ func TestOnlyTestsImportTheTestKit(t *testing.T) {
 }
 
 func isTestKit(pkg string) bool { return strings.HasPrefix(pkg, module+"/internal/test/") }
+
+// Code reads from top to bottom: a line holds one statement and at most 120 columns, and a header or an
+// assignment does one thing.
+func TestCodeIsNotDense(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.Empty(t, dense(t, file, string(text)))
+		return nil
+	}))
+	for _, text := range []string{
+		"if err = f(); err != nil {\n\t}",
+		"if err := f(); err != nil {\n\t}",
+		"a, b := 1, 2",
+		"const a, b = 1, 2",
+		"f := func() { a(); b() }",
+		"// " + strings.Repeat("x", 120),
+	} {
+		assert.Len(t, dense(t, "x.go", "package x\n\nfunc x() {\n\t"+text+"\n}\n"), 1, text)
+	}
+}
+
+// dense returns the places of a file that hold too much.
+func dense(t *testing.T, file, text string) (places []string) {
+	t.Helper()
+	for i, line := range strings.Split(text, "\n") {
+		if len([]rune(strings.ReplaceAll(line, "\t", "    "))) > 120 {
+			places = append(places, fmt.Sprintf("%s:%d: over 120 columns", file, i+1))
+		}
+	}
+	positions := token.NewFileSet()
+	parsed, err := parser.ParseFile(positions, file, text, 0)
+	require.NoError(t, err)
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		problem := denseNode(positions, n)
+		if problem != "" {
+			places = append(places, fmt.Sprintf("%s: %s", positions.Position(n.Pos()), problem))
+		}
+		return true
+	})
+	return places
+}
+
+// denseNode returns why a node holds too much, or "".
+func denseNode(positions *token.FileSet, n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.IfStmt:
+		first, ok := n.Init.(*ast.AssignStmt)
+		if n.Init != nil && (!ok || first.Tok != token.DEFINE || isErr(first)) {
+			return "a header that does more than to declare a value"
+		}
+	case *ast.AssignStmt:
+		if len(n.Rhs) > 1 && !isSwap(n) {
+			return "several assignments in one"
+		}
+	case *ast.ValueSpec:
+		if len(n.Values) > 1 {
+			return "several declarations in one"
+		}
+	case *ast.BlockStmt:
+		oneLine := positions.Position(n.Pos()).Line == positions.Position(n.End()).Line
+		if oneLine && len(n.List) > 1 {
+			return "several statements in one line"
+		}
+	}
+	return ""
+}
+
+// isErr reports whether an assignment only declares err.
+func isErr(a *ast.AssignStmt) bool {
+	name, ok := a.Lhs[0].(*ast.Ident)
+	return ok && name.Name == "err" && len(a.Lhs) == 1
+}
+
+// isSwap reports whether an assignment swaps two elements of a list.
+func isSwap(a *ast.AssignStmt) bool {
+	_, ok := a.Lhs[0].(*ast.IndexExpr)
+	return ok && len(a.Lhs) == 2
+}

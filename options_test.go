@@ -186,7 +186,8 @@ func TestWithAPIKeyFunc_EndsWaitsIfItGoesOnFailing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				testbase.Timeout(t, 24*time.Hour)
 				srv := minutestest.NewServer(t)
-				c := srv.ClientWithKey("", minutes.WithAPIKeyFunc(func(context.Context) (string, error) { return "", failure }))
+				noKey := func(context.Context) (string, error) { return "", failure }
+				c := srv.ClientWithKey("", minutes.WithAPIKeyFunc(noKey))
 				check := func(err error) {
 					assert.ErrorContains(t, err, "getting the API key: "+failure.Error())
 					assert.NotErrorIs(t, err, context.Canceled)

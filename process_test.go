@@ -130,7 +130,8 @@ func TestProcess_FetchesTheTranscriptWithoutMinutes(t *testing.T) {
 		for _, outcome := range []minutes.Status{minutes.StatusMinutesReady, minutes.StatusMinutesFailed} {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				srv.Script(minutestest.Script{Title: "Weekly", Outcome: outcome, Stages: &minutestest.Stages{Write: write}})
+				stages := &minutestest.Stages{Write: write}
+				srv.Script(minutestest.Script{Title: "Weekly", Outcome: outcome, Stages: stages})
 				opts := &minutes.ProcessOptions{Until: minutes.StatusTranscribed, Transcript: true}
 				r, err := testkit.Client(srv).Meetings.Process(t.Context(), weekly("x"), testkit.Audio(10), opts)
 				require.NoError(t, err)
@@ -525,8 +526,9 @@ func TestProcess_NamesTheContentTypeOfARejectedRecording(t *testing.T) {
 		srv.Script(minutestest.Script{Outcome: minutes.StatusAudioRejected})
 		c := testkit.Client(srv)
 		r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), nil)
-		require.EqualError(t, err, "minutes: meeting "+r.MeetingID+" ended as audio_rejected: the service rejected the "+
-			"recording, sent as audio/mpeg, usually because of its size or content type; to upload another recording, "+
+		require.EqualError(t, err, "minutes: meeting "+r.MeetingID+" ended as audio_rejected: "+
+			"the service rejected the recording, sent as audio/mpeg, usually because of its size or content type; "+
+			"to upload another recording, "+
 			"delete the meeting and create it again")
 		_, err = c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), nil)
 		require.ErrorContains(t, err, "the service rejected the recording, usually", "an earlier run sent it")

@@ -94,7 +94,8 @@ func TestFromFile_RejectsURLs(t *testing.T) {
 func TestFromFile_SaysThatAPatternIsNotAPath(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, isPattern := range map[string]bool{"*.m4a": true, "call[1].m4a": true, "what?.m4a": true, "call.m4a": false} {
+	patterns := map[string]bool{"*.m4a": true, "call[1].m4a": true, "what?.m4a": true, "call.m4a": false}
+	for name, isPattern := range patterns {
 		_, err := minutes.FromFile(filepath.Join(dir, name))(t.Context())
 		require.ErrorIs(t, err, fs.ErrNotExist)
 		if isPattern {

@@ -155,7 +155,8 @@ func TestREADME_ProgramRuns(t *testing.T) {
 	assert.Regexp(t, "^# Weekly\n", string(printed))
 }
 
-// snippetsTest runs the snippets of README.md and the first of docs/follow.md in a bubble, which ends Follow after a minute.
+// snippetsTest runs the snippets of README.md and the first of docs/follow.md in a bubble, which ends Follow
+// after a minute.
 const snippetsTest = `
 var ( // the imports that README.md does not need
 	_ atomic.Int64

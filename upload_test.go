@@ -160,7 +160,8 @@ func TestUpload_TakesANewURLOnceBytesWereSent(t *testing.T) {
 						return testkit.Canned(status, "")(req)
 					})
 					late := minutestest.ShowStatus(minutes.StatusCreated)
-					srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, late).During(0, 20*time.Second).Optional()
+					polls := minutestest.Match{Operation: minutes.OpMeetingsGet}
+					srv.Inject(polls, late).During(0, 20*time.Second).Optional()
 					source, sum := testkit.Noise(100_000)
 					require.NoError(t, testkit.Client(srv, oneTime).Meetings.Upload(t.Context(), id, source, nil))
 					testkit.RequireArrived(t, srv, id, sum)
@@ -231,8 +232,9 @@ func TestUpload_ReportsAPart(t *testing.T) {
 		c := testkit.Client(srv, keepsParts)
 		id := testkit.Waiting(t, srv)
 		err := c.Meetings.Upload(t.Context(), id, testkit.Audio(1000), nil)
-		require.EqualError(t, err, "minutes: upload for meeting "+id+" to storage.minutes.test: connection reset by peer; "+
-			"the meeting has audio, although the whole recording was never sent; delete the meeting")
+		require.EqualError(t, err, "minutes: upload for meeting "+id+" to storage.minutes.test: "+
+			"connection reset by peer; the meeting has audio, although the whole recording was never sent; "+
+			"delete the meeting")
 		var failed *minutes.StorageError
 		require.ErrorAs(t, err, &failed)
 		require.Equal(t, id, failed.MeetingID)

@@ -104,7 +104,8 @@ const fetchesNothing = "is not used, because Wait fetches nothing; call WaitForM
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Result, error) {
 	o, err := opts.checked()
 	err = cmp.Or(err,
-		checkThat("opts.Until", o.fetchesMinutes(), "is not used, because WaitForMinutes waits for minutes_ready; call Wait"),
+		checkThat("opts.Until", o.fetchesMinutes(),
+			"is not used, because WaitForMinutes waits for minutes_ready; call Wait"),
 		checkGiven("ctx", ctx != nil),
 		s.core.checkID("id", id),
 	)

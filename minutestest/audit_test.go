@@ -325,8 +325,10 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 			v := s.Violations()[0]
-			assert.Contains(t, v.Text, "was polled 3 times in 2s, and was created; 2 workers may poll it 2 times in 30s")
-			assert.Equal(t, []string{id, "Weekly", "weekly", "int_ci"}, []string{v.MeetingID, v.Title, v.ExternalID, v.Caller})
+			assert.Contains(t, v.Text,
+				"was polled 3 times in 2s, and was created; 2 workers may poll it 2 times in 30s")
+			named := []string{v.MeetingID, v.Title, v.ExternalID, v.Caller}
+			assert.Equal(t, []string{id, "Weekly", "weekly", "int_ci"}, named)
 		}, 1},
 		"every second": {func(t *testing.T, s *minutestest.Server, c *caller, id string) {
 			direct := &caller{testkit.Direct(s), c.base, c.key}
@@ -597,5 +599,6 @@ func TestAudit_KnowsWhatMustNotBeRepeated(t *testing.T) {
 			unsafe = append(unsafe, minutes.Operation(row.Operation))
 		}
 	}
-	require.ElementsMatch(t, unsafe, decided, "add the operation to the switch of audit.check, if need be, and to this list")
+	require.ElementsMatch(t, unsafe, decided,
+		"add the operation to the switch of audit.check, if need be, and to this list")
 }

@@ -155,7 +155,8 @@ func TestCookbook_Reads(t *testing.T) {
 	t.Parallel()
 	cook(t, map[string]func(k kitchen){
 		"the list stands still for an hour": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsList}, minutestest.Stale(0)).During(0, time.Hour)
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsList},
+				minutestest.Stale(0)).During(0, time.Hour)
 			time.Sleep(time.Second) // otherwise the meeting is created at the instant that the list shows
 			k.processed()
 			assert.Zero(k.t, listed(k.t, k.srv))
@@ -172,7 +173,8 @@ func TestCookbook_Reads(t *testing.T) {
 			assert.Equal(k.t, 1, listed(k.t, k.srv))
 		},
 		"a read lags behind a write": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Title: "Weekly", Times: minutestest.Always}, minutestest.Stale(5*time.Second))
+			k.srv.Inject(minutestest.Match{Title: "Weekly", Times: minutestest.Always},
+				minutestest.Stale(5*time.Second))
 			k.processed()
 		},
 		"a meeting that no read finds in its first hour": func(k kitchen) {
@@ -190,7 +192,8 @@ func TestCookbook_Reads(t *testing.T) {
 			assert.Equal(k.t, 1, listed(k.t, k.srv))
 		},
 		"a meeting that is hidden for an hour, though lists contain it": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Title: "Weekly"}, minutestest.Refuse(minutes.ErrNotFound)).During(0, time.Hour)
+			k.srv.Inject(minutestest.Match{Title: "Weekly"},
+				minutestest.Refuse(minutes.ErrNotFound)).During(0, time.Hour)
 			id := k.srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly"})[0]
 			_, err := k.srv.Client().Meetings.Get(k.ctx, id)
 			require.ErrorIs(k.t, err, minutes.ErrNotFound)

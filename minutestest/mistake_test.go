@@ -24,7 +24,9 @@ import (
 func TestField_IsNamedAsInGo(t *testing.T) {
 	t.Parallel()
 	for _, of := range []reflect.Type{
-		reflect.TypeFor[minutestest.World](), reflect.TypeFor[minutestest.Script](), reflect.TypeFor[minutestest.Match](),
+		reflect.TypeFor[minutestest.World](),
+		reflect.TypeFor[minutestest.Script](),
+		reflect.TypeFor[minutestest.Match](),
 		reflect.TypeFor[minutestest.Fault]().Field(0).Type, // its JSON
 	} {
 		fieldsNamedAlike(t, of)

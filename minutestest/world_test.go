@@ -284,7 +284,8 @@ func TestScript_JSONRoundTrip(t *testing.T) {
 		VisibleAfter: time.Hour, NoticedAfter: time.Second, ClockSkew: time.Second,
 	}
 	const text = `{"title":"Weekly","outcome":"minutes_failed","stages":{"write":"1s"},` +
-		`"hold":"transcribing","duration":"1h30m0s","listed_after":"1m0s","visible_after":"1h0m0s","noticed_after":"1s","clock_skew":"1s"}`
+		`"hold":"transcribing","duration":"1h30m0s","listed_after":"1m0s","visible_after":"1h0m0s",` +
+		`"noticed_after":"1s","clock_skew":"1s"}`
 	written, err := json.Marshal(script)
 	require.NoError(t, err)
 	assert.Equal(t, text, string(written))

@@ -304,14 +304,15 @@ func TestNew_CountsAttempts(t *testing.T) {
 		}
 		require.Positive(t, polls)
 		require.Equal(t, map[string]int64{
-			"error.type=503,meetings.operation=meetings.create,meetings.shared=false":                                1,
-			"meetings.operation=meetings.create,meetings.shared=false":                                               1,
-			"error.type=429,meetings.code=RATE_LIMITED,meetings.operation=meetings.upload_url,meetings.shared=false": 1,
-			"meetings.operation=meetings.upload_url,meetings.shared=false":                                           2,
-			"error.type=timeout,meetings.operation=storage.put,meetings.shared=false":                                1,
-			"meetings.operation=storage.put,meetings.shared=false":                                                   1,
-			"meetings.operation=meetings.get,meetings.shared=true":                                                   polls,
-			"meetings.operation=meetings.minutes,meetings.shared=false":                                              1,
+			"error.type=503,meetings.operation=meetings.create,meetings.shared=false": 1,
+			"meetings.operation=meetings.create,meetings.shared=false":                1,
+			"error.type=429,meetings.code=RATE_LIMITED," +
+				"meetings.operation=meetings.upload_url,meetings.shared=false": 1,
+			"meetings.operation=meetings.upload_url,meetings.shared=false":            2,
+			"error.type=timeout,meetings.operation=storage.put,meetings.shared=false": 1,
+			"meetings.operation=storage.put,meetings.shared=false":                    1,
+			"meetings.operation=meetings.get,meetings.shared=true":                    polls,
+			"meetings.operation=meetings.minutes,meetings.shared=false":               1,
 		}, sums(t, got["meetings.client.attempts"]))
 		require.Equal(t, map[string]int64{
 			"meetings.operation=meetings.create":     1,

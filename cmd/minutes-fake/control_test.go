@@ -153,7 +153,8 @@ func TestControl_ListsWhatItHasInstead(t *testing.T) {
 		"POST /":               "has no POST /, but GET /; ",
 		"GET /fault":           "has no GET /fault, but DELETE /faults, GET /faults, POST /faults; ",
 		"POST /resets":         "has no POST /resets, but POST /reset; ",
-		"GET /v1/meetings":     "has no GET /v1/meetings; GET /openapi.json describes it, and the service is at http://",
+		"GET /v1/meetings": "has no GET /v1/meetings; GET /openapi.json describes it, " +
+			"and the service is at http://",
 	} {
 		status, object := p.ask("MINUTES_CONTROL_URL", what)
 		assert.Equal(t, http.StatusNotFound, status, what)

@@ -123,7 +123,8 @@ func (s *settings) flags() *flag.FlagSet {
 	set.Func("speed", "make the stages that a world or a script sets `n` times shorter (default 1)", s.readSpeed)
 	set.Func("seed", "make ids and cursors the same in every run with this `number`; 0 means none",
 		func(text string) error { return readCount(&s.seed, text) })
-	set.Func("edge-limit", "reject more than `n` requests per second and key with a 429 and Retry-After: 1; 0 means no limit",
+	set.Func("edge-limit",
+		"reject more than `n` requests per second and key with a 429 and Retry-After: 1; 0 means no limit",
 		func(text string) error { return readCount(&s.edgeLimit, text) })
 	set.StringVar(&s.log, "log", "text",
 		"log each request on stderr in this `form`: text, json or none")

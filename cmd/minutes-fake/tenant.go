@@ -67,8 +67,8 @@ func (p *process) checkClaims(t *tenant, w minutestest.World) error {
 	for _, c := range claimsOf(w) {
 		owner, taken := p.owners.Load(c)
 		if taken && owner != t {
-			return fmt.Errorf("organisations: the %s %q is in use, by the program's world or another POST /organisations",
-				c.kind, c.name)
+			return fmt.Errorf("organisations: the %s %q is in use, "+
+				"by the program's world or another POST /organisations", c.kind, c.name)
 		}
 	}
 	return nil

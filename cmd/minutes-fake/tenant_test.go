@@ -76,7 +76,8 @@ func TestOrganisations_ShareNoKeyAndNoID(t *testing.T) {
 			`POST /organisations {"id":"org_acme"}`,
 			`POST /organisations {"id":"org_mine"}`,
 			`POST /organisations {"keys":[{"secret":"key_ci","integration_id":"int_ci"}]}`,
-			`PATCH /world {"organisations":[{"id":"org_acme","keys":[{"secret":"key_mine","integration_id":"int_ci"}]}]}`,
+			`PATCH /world {"organisations":[{"id":"org_acme",` +
+				`"keys":[{"secret":"key_mine","integration_id":"int_ci"}]}]}`,
 			`PUT /world {"organisations":[{"id":"org_mine"}]}`,
 		},
 		a: {
@@ -91,7 +92,8 @@ func TestOrganisations_ShareNoKeyAndNoID(t *testing.T) {
 			assert.Contains(t, problem["message"], inUse, what)
 		}
 	}
-	a.control(`PATCH /world {"organisations":[{"id":"org_mine","keys":[{"secret":"key_new","integration_id":"int_ci"}]}]}`)
+	a.control(`PATCH /world {"organisations":[{"id":"org_mine",` +
+		`"keys":[{"secret":"key_new","integration_id":"int_ci"}]}]}`)
 	a.key = "key_new"
 	status, _ := a.api("GET /v1/usage")
 	assert.Equal(t, http.StatusOK, status, "a key that was added later")

@@ -103,7 +103,8 @@ func (r request) knowsOrganisations(patch object) error {
 		}
 		unknown := mistake.Catch(func() { w.Organisation(id) })
 		if unknown != nil {
-			return fmt.Errorf("organisations[%d].id: %w; POST /organisations makes one, PUT /world sets others", i, unknown)
+			return fmt.Errorf("organisations[%d].id: %w; POST /organisations makes one, PUT /world sets others",
+				i, unknown)
 		}
 	}
 	return nil

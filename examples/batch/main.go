@@ -1,5 +1,5 @@
-// Command batch turns a directory of recordings into a directory of minutes. You can interrupt it and run it again at any
-// time, because nothing is uploaded twice.
+// Command batch turns a directory of recordings into a directory of minutes. You can interrupt it and run
+// it again at any time, because nothing is uploaded twice.
 //
 // By default it runs offline, with the in-memory fake of package minutestest and with invented recordings:
 //
@@ -41,7 +41,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	in := flags.String("in", "", "directory of the recordings (offline default: some are invented)")
 	out := flags.String("out", "minutes", "directory for the minutes (offline: always a temporary one)")
 	uploads := flags.Int("uploads", 4, "how many recordings are uploaded at a time")
-	restart := flags.Bool("restart", false, "delete meetings that failed in an earlier run, and process their recordings again")
+	restart := flags.Bool("restart", false,
+		"delete meetings that failed in an earlier run, and process their recordings again")
 	err := flags.Parse(args)
 	if err != nil {
 		return err
@@ -50,7 +51,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if os.Getenv("MINUTES_BASE_URL") != "" || os.Getenv("MINUTES_API_KEY") != "" {
 		b.client, err = minutes.NewFromEnv(minutes.WithUserAgent("batch/1.0"), minutes.WithUploadConcurrency(*uploads))
 	} else {
-		fmt.Fprintln(stdout, "Offline, with the in-memory fake. Set MINUTES_BASE_URL and MINUTES_API_KEY to use the real service.")
+		fmt.Fprintln(stdout, "Offline, with the in-memory fake. "+
+			"Set MINUTES_BASE_URL and MINUTES_API_KEY to use the real service.")
 		b.client = minutestest.New().Client(minutes.WithUploadConcurrency(*uploads))
 		b.in, b.out, err = offlineDirs(*in)
 	}
@@ -72,7 +74,8 @@ func offlineDirs(in string) (recordings, out string, err error) {
 	in = filepath.Join(dir, "recordings")
 	err = os.Mkdir(in, 0o755)
 	for _, name := range []string{"Board meeting", "Budget 2027", "Interview", "Retrospective", "Stand-up"} {
-		err = errors.Join(err, os.WriteFile(filepath.Join(in, name+".mp3"), []byte("ID3\x04 and the sound of "+name), 0o644))
+		recording := []byte("ID3\x04 and the sound of " + name)
+		err = errors.Join(err, os.WriteFile(filepath.Join(in, name+".mp3"), recording, 0o644))
 	}
 	return in, filepath.Join(dir, "minutes"), err
 }

@@ -1,5 +1,6 @@
-// Command follow writes the minutes of an organisation into a directory, a Markdown file for each meeting, as they become
-// ready. You can stop it and run it again at any time, because the files show which meetings it has handled.
+// Command follow writes the minutes of an organisation into a directory, a Markdown file for each meeting,
+// as they become ready. You can stop it and run it again at any time, because the files show which meetings
+// it has handled.
 //
 // Without settings it runs offline, with the in-memory fake of package minutestest, and ends after a few meetings:
 //

@@ -12,10 +12,11 @@ import (
 
 var titles = []string{"Stand-up", "Planning", "Retrospective", "Budget 2027"}
 
-// offline follows the in-memory fake until the minutes of all titles are written. Other members of the organisation have
-// held these meetings, and their minutes are ready, so the first list page shows them.
+// offline follows the in-memory fake until the minutes of all titles are written. Other members of the
+// organisation have held these meetings, and their minutes are ready, so the first list page shows them.
 func offline(ctx context.Context, dir string, stdout io.Writer) (err error) {
-	fmt.Fprintln(stdout, "Offline, with the in-memory fake. Set MINUTES_BASE_URL and MINUTES_API_KEY to use the real service.")
+	fmt.Fprintln(stdout, "Offline, with the in-memory fake. "+
+		"Set MINUTES_BASE_URL and MINUTES_API_KEY to use the real service.")
 	if dir == "" {
 		dir, err = os.MkdirTemp("", "minutes-follow-")
 		if err != nil {

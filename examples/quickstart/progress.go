@@ -27,7 +27,8 @@ func (b *bar) show(sent, total int64) {
 	if b.terminal {
 		const width = 40
 		done := int(sent * width / total)
-		fmt.Fprintf(b.out, "\rUploading [%s%s] %3d %%", strings.Repeat("#", done), strings.Repeat(".", width-done), sent*100/total)
+		bar := strings.Repeat("#", done) + strings.Repeat(".", width-done)
+		fmt.Fprintf(b.out, "\rUploading [%s] %3d %%", bar, sent*100/total)
 		return
 	}
 	if q := sent * 4 / total; q != b.quarter {

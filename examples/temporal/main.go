@@ -102,7 +102,8 @@ func quiet() *testsuite.WorkflowTestSuite {
 func online(ctx context.Context, out, status io.Writer, address string, recordings []string) error {
 	c, err := client.DialContext(ctx, client.Options{
 		HostPort: address, Namespace: os.Getenv("TEMPORAL_NAMESPACE"),
-		Logger: temporallog.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))),
+		Logger: temporallog.NewStructuredLogger(slog.New(
+			slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))),
 	})
 	if err != nil {
 		return fmt.Errorf("no Temporal server at TEMPORAL_ADDRESS %s: %w", address, err)

@@ -28,7 +28,8 @@ func (d desk) process(ctx context.Context, title, date string, recording minutes
 		return list{}, errNoCredits // rather than a meeting without minutes
 	}
 	params := &minutes.MeetingCreateParams{Title: title, Date: date, ExternalID: reference(title, date)}
-	result, err := d.client.Meetings.Process(ctx, params, recording, &minutes.ProcessOptions{Format: minutes.FormatMarkdown})
+	opts := &minutes.ProcessOptions{Format: minutes.FormatMarkdown}
+	result, err := d.client.Meetings.Process(ctx, params, recording, opts)
 	if err != nil {
 		return list{}, err
 	}

@@ -71,7 +71,9 @@ func connect() (*minutes.Client, error) {
 	return fake.Client(), nil
 }
 
-const spoken = "spk_0: We decided to ship on Monday.\nspk_1: I will write the notes.\nspk_0: I will tell support by Friday."
+const spoken = "spk_0: We decided to ship on Monday.\n" +
+	"spk_1: I will write the notes.\n" +
+	"spk_0: I will tell support by Friday."
 
 // madeUp is a recording for the in-memory fake, which does not listen to it.
 func madeUp() minutes.Source {

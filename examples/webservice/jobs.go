@@ -35,7 +35,8 @@ type instance struct {
 
 func open(ctx context.Context, dir string, lease time.Duration, client *minutes.Client) (*instance, error) {
 	dirErr := os.MkdirAll(dir, 0o700)
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "jobs.db")+"?_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)")
+	db, err := sql.Open("sqlite",
+		"file:"+filepath.Join(dir, "jobs.db")+"?_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)")
 	if err == nil {
 		db.SetMaxOpenConns(1)
 		_, err = db.ExecContext(ctx, schema)
@@ -59,7 +60,8 @@ func (in *instance) nextJob(ctx context.Context) (name, meeting string, err erro
 // renew extends the leases of all jobs that this instance works on, until ctx is done.
 func (in *instance) renew(ctx context.Context) {
 	for sleep(ctx, in.lease/3) {
-		_, err := in.db.ExecContext(ctx, `UPDATE jobs SET due = ? WHERE owner = ?`, time.Now().Add(in.lease).UnixMilli(), in.me)
+		due := time.Now().Add(in.lease).UnixMilli()
+		_, err := in.db.ExecContext(ctx, `UPDATE jobs SET due = ? WHERE owner = ?`, due, in.me)
 		if err != nil && ctx.Err() == nil {
 			slog.Error("cannot renew the leases", "error", err)
 		}
@@ -70,7 +72,8 @@ func (in *instance) renew(ctx context.Context) {
 // that is done. If another instance has taken over, nothing changes.
 func (in *instance) finish(ctx context.Context, name, state string, after time.Duration, text string) {
 	err := in.db.QueryRowContext(context.WithoutCancel(ctx), `UPDATE jobs SET owner = '', state = ?, due = ?, text = ?
-		WHERE name = ? AND owner = ? RETURNING name`, state, time.Now().Add(after).UnixMilli(), text, name, in.me).Scan(&name)
+		WHERE name = ? AND owner = ? RETURNING name`,
+		state, time.Now().Add(after).UnixMilli(), text, name, in.me).Scan(&name)
 	if err == nil && state == "done" {
 		err = os.Remove(in.path(name))
 	}
@@ -108,7 +111,8 @@ func (in *instance) run(ctx context.Context) {
 // stopped reports whether every upload would fail, because the quota is used up or the key is rejected.
 func (in *instance) stopped(ctx context.Context) bool {
 	usage, err := in.client.Usage.Get(ctx)
-	stopped := minutes.KeyRejected(err) || err == nil && (usage.CreditsRemaining <= 0 || usage.TranscribeSecondsRemaining <= 0)
+	usedUp := err == nil && (usage.CreditsRemaining <= 0 || usage.TranscribeSecondsRemaining <= 0)
+	stopped := minutes.KeyRejected(err) || usedUp
 	if stopped {
 		slog.Error("no job begins", "usage", usage, "error", err) // alert on this
 	}

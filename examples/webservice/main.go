@@ -101,7 +101,9 @@ func routes(in *instance) http.Handler {
 func (in *instance) put(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	var failed string
-	err := in.db.QueryRowContext(r.Context(), `SELECT iif(state = 'failed', meeting, '') FROM jobs WHERE name = ?`, name).Scan(&failed)
+	row := in.db.QueryRowContext(r.Context(),
+		`SELECT iif(state = 'failed', meeting, '') FROM jobs WHERE name = ?`, name)
+	err := row.Scan(&failed)
 	if failed != "" {
 		err = in.client.Meetings.Delete(r.Context(), failed) // so that the next one can have its name
 	}

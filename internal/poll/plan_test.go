@@ -300,7 +300,7 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			pageBegins(t, p, now+Interval)
 			p.pageRead(now+Interval, listPage{sentAt: now + Interval, discovered: 2, next: "2"})
 		}, depth, 1},
-		{"a sweep looks a page further for eight meetings that it has not found", 16, func(t *testing.T, p *plan, w []*watch) {
+		{"a sweep looks a page further for eight meetings not found", 16, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2")
 			page(t, p, "3")

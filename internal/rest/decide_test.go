@@ -80,11 +80,14 @@ func TestDecide_Waits(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
 	failed := outcome{status: 503}
-	for n, backoff := range append([]time.Duration{s / 2, s, 2 * s, 4 * s, 8 * s, 16 * s}, slices.Repeat([]time.Duration{30 * s}, 60)...) {
+	backoffs := []time.Duration{s / 2, s, 2 * s, 4 * s, 8 * s, 16 * s}
+	backoffs = append(backoffs, slices.Repeat([]time.Duration{30 * s}, 60)...)
+	for n, backoff := range backoffs {
 		for _, asked := range []time.Duration{0, 3 * s} {
 			failed.retryAfter = asked
 			got, _ := decide(state{maxRetries: 100, attempts: n, repeatable: true}, failed, time.Now())
-			require.Equal(t, decision{step: retry, least: asked + backoff/2, most: asked + backoff, within: asked + backoff}, got)
+			most := asked + backoff
+			require.Equal(t, decision{step: retry, least: asked + backoff/2, most: most, within: most}, got)
 		}
 	}
 	failed.pause = 40 * s

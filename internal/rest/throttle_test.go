@@ -356,7 +356,8 @@ func TestThrottle_PausesLongerAfterNothingBut429s(t *testing.T) {
 			sentAt := time.Now()
 			time.Sleep(time.Second)
 			pause := throttle.Limited(Rejection{SentAt: sentAt})
-			assert.Zero(t, throttle.Limited(Rejection{SentAt: sentAt, Delay: time.Nanosecond}), "it was sent together with the last one")
+			another := Rejection{SentAt: sentAt, Delay: time.Nanosecond}
+			assert.Zero(t, throttle.Limited(another), "it was sent together with the last one")
 			return pause
 		}
 		began := time.Now()

@@ -219,7 +219,8 @@ func TestTransports_RepeatNothing(t *testing.T) {
 				server := &forgetful{idle: time.Millisecond}
 				c := newClient(APITransport(&http.Transport{DialContext: server.dial}))
 				c.Base.Scheme = "http"
-				r := Request{Method: http.MethodPost, Path: "/v1/meetings", Body: body, Header: http.Header{header: {"1"}}}
+				r := Request{Method: http.MethodPost, Path: "/v1/meetings", Body: body}
+				r.Header = http.Header{header: {"1"}}
 				_, err := c.Call(t.Context(), r)
 				require.NoError(t, err)
 				time.Sleep(time.Millisecond)

@@ -192,7 +192,8 @@ func TestDecide(t *testing.T) {
 		})
 	}
 	got, _ := Decide(State{MaxRetries: 4}, lost, now, 6*time.Second)
-	require.Equal(t, Decision{Step: Renew, Delay: 6 * time.Second, AudioBy: in(5 * time.Second)}, got, "the longer of two delays counts")
+	want := Decision{Step: Renew, Delay: 6 * time.Second, AudioBy: in(5 * time.Second)}
+	require.Equal(t, want, got, "the longer of two delays counts")
 }
 
 func TestDecide_RemembersAttempts(t *testing.T) {
@@ -218,7 +219,8 @@ func TestDecide_RemembersAttempts(t *testing.T) {
 		{"403", Outcome{StatusCode: 403}, State{}, State{}},
 		{"403, shared", Outcome{StatusCode: 403}, shared, State{Rejected: true}},
 		{"403 to an expired URL, shared", Outcome{StatusCode: 403}, State{Shared: true, URLExpires: now}, State{}},
-		{"503 after a 403, shared", Outcome{StatusCode: 503}, State{Shared: true, Rejected: true}, State{Rejected: true}},
+		{"503 after a 403, shared", Outcome{StatusCode: 503},
+			State{Shared: true, Rejected: true}, State{Rejected: true}},
 		{"stored", Outcome{StatusCode: 200, Sent: 2}, State{}, State{}},
 	} {
 		before := test.before

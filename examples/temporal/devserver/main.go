@@ -18,6 +18,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	server := temporaltest.NewServer()
-	fmt.Printf("export TEMPORAL_ADDRESS=%s TEMPORAL_NAMESPACE=%s\n", server.GetFrontendHostPort(), server.GetDefaultNamespace())
+	fmt.Printf("export TEMPORAL_ADDRESS=%s TEMPORAL_NAMESPACE=%s\n",
+		server.GetFrontendHostPort(), server.GetDefaultNamespace())
 	<-ctx.Done() // what it holds ends with it
 }

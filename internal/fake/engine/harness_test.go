@@ -183,7 +183,8 @@ func (s *rig) create(key, fields string) string {
 	if fields != "" {
 		fields = "," + fields
 	}
-	return s.request(key, "POST /v1/meetings", `{"title":"Weekly","date":"2026-03-02"`+fields+`}`).is(201, "").field("id")
+	body := `{"title":"Weekly","date":"2026-03-02"` + fields + `}`
+	return s.request(key, "POST /v1/meetings", body).is(201, "").field("id")
 }
 
 func (s *rig) presigned(key, id, contentType string) string {

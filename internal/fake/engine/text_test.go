@@ -105,8 +105,8 @@ func TestMembers(t *testing.T) {
 		`{"name":"`+strings.Repeat("é", 80)+`","email":"","role":"","description":null}`).is(201, "")
 	s.request("ci", "POST /v1/employees", `{"name":"x"}`).is(409, "MEMBER_LIMIT_EXCEEDED")
 	s.request("ci", "POST /v1/employees", `{"name":"x","email":"EVE@acme.example"}`).is(409, "EMAIL_TAKEN")
-	s.request("ci", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","participant_ids":["`+r.field("id")+`"]}`).is(201,
-		"")
+	s.request("ci", "POST /v1/meetings",
+		`{"title":"x","date":"2026-01-01","participant_ids":["`+r.field("id")+`"]}`).is(201, "")
 }
 
 // TestProjectsTemplatesUsage is sections 2.4, 2.5 and 2.9.

@@ -183,7 +183,9 @@ type workerProcess struct {
 
 func startWorker(t *testing.T, env []string) *workerProcess {
 	t.Helper()
-	w := &workerProcess{t: t, cmd: exec.Command(os.Args[0]), reports: make(chan report, 100), exited: make(chan struct{})}
+	w := &workerProcess{t: t, cmd: exec.Command(os.Args[0])}
+	w.reports = make(chan report, 100)
+	w.exited = make(chan struct{})
 	w.cmd.Env = env
 	w.cmd.Stderr = os.Stderr
 	out, err := w.cmd.StdoutPipe()

@@ -117,7 +117,8 @@ CONFIG proxy.config.diags.logfile.filename STRING stderr
 `,
 			"etc/remap.config":   "map / http://BACKEND/\n",
 			"etc/storage.config": "DIR/cache 16M\n",
-			"etc/ip_allow.yaml":  "ip_allow:\n  - apply: in\n    ip_addrs: 127.0.0.1\n    action: allow\n    methods: ALL\n",
+			"etc/ip_allow.yaml": "ip_allow:\n  - apply: in\n    ip_addrs: 127.0.0.1\n    action: allow\n" +
+				"    methods: ALL\n",
 		},
 	},
 	{
@@ -169,7 +170,9 @@ var configured = []gateway{
 	},
 	{
 		name: "Apache httpd, configured", program: "apache2", args: []string{"-D", "FOREGROUND", "-f", "DIR/conf"},
-		files: map[string]string{"conf": apacheGateway("AllowEncodedSlashes NoDecode\nProxyPass / http://BACKEND/ nocanon")},
+		files: map[string]string{
+			"conf": apacheGateway("AllowEncodedSlashes NoDecode\nProxyPass / http://BACKEND/ nocanon"),
+		},
 	},
 	{
 		name: "lighttpd, configured", program: "lighttpd", args: []string{"-D", "-f", "DIR/conf"},

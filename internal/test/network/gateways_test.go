@@ -65,7 +65,8 @@ func TestGateways_PassUploads(t *testing.T) {
 			whole := b.upload(t, addr)
 			b.set(rejects)
 			early := b.upload(t, addr)
-			testkit.RequireRow(t, uploadsPage, g.name, answer(whole.err), whole.taken(), whole.expect(), whole.rewritten(), answer(early.err))
+			testkit.RequireRow(t, uploadsPage, g.name,
+				answer(whole.err), whole.taken(), whole.expect(), whole.rewritten(), answer(early.err))
 		})
 	}
 }
@@ -80,7 +81,8 @@ func TestGateways_LimitRequests(t *testing.T) {
 			addr := g.start(t, t.TempDir(), b.addr)
 			_ = call(t, addr) // the first is within the limit, and its empty response an error
 			err := call(t, addr)
-			testkit.RequireRow(t, gatewaysPage, g.name, answer(err), yes(errors.Is(err, minutes.ErrRateLimited)), yes(minutes.Retryable(err)))
+			testkit.RequireRow(t, gatewaysPage, g.name,
+				answer(err), yes(errors.Is(err, minutes.ErrRateLimited)), yes(minutes.Retryable(err)))
 		})
 	}
 }

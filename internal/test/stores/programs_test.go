@@ -31,7 +31,8 @@ type program struct {
 
 var stores = []program{
 	{
-		name: "versitygw", run: "versitygw", env: []string{"ROOT_ACCESS_KEY=" + accessKey, "ROOT_SECRET_KEY=" + secretKey},
+		name: "versitygw", run: "versitygw",
+		env:  []string{"ROOT_ACCESS_KEY=" + accessKey, "ROOT_SECRET_KEY=" + secretKey},
 		args: []string{"--port", "ADDR", "--health", "/healthz", "TLS", "posix", "DIR/data"},
 		tls:  []string{"--cert", "DIR/cert.pem", "--key", "DIR/key.pem"},
 	},

@@ -203,7 +203,8 @@ func TestChild(t *testing.T) {
 		t.Skip("not a child")
 	}
 	s := &service{Server: &httptest.Server{URL: address}}
-	_, err := s.process(t.Context(), s.client(), os.Getenv("STORES_ID"), whole(), func(sent, _ int64) { fmt.Println(sent) })
+	progress := func(sent, _ int64) { fmt.Println(sent) }
+	_, err := s.process(t.Context(), s.client(), os.Getenv("STORES_ID"), whole(), progress)
 	require.NoError(t, err)
 }
 
@@ -234,7 +235,8 @@ func TestStores_KeepNoPart(t *testing.T) {
 }
 
 func testStore(t *testing.T, base, upload string, mayKeep bool) {
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, presign(http.MethodPut, base, "/bucket", ""), nil)
+	bucket := presign(http.MethodPut, base, "/bucket", "")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, bucket, nil)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { // the store may still be starting
 		resp, err := anyCertificate().Do(req)

@@ -158,6 +158,7 @@ func (p *page) settled() {
 // set chooses in a field, or writes into it, as a person would.
 func (p *page) set(selector, value string) {
 	p.t.Helper()
-	p.perform(js(fmt.Sprintf(`{ const e = document.querySelector(%s); e.value = %s; e.dispatchEvent(new Event("input", `+
-		`{bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); }`, quote(selector), quote(value))))
+	p.perform(js(fmt.Sprintf(`{ const e = document.querySelector(%s); e.value = %s; `+
+		`e.dispatchEvent(new Event("input", {bubbles: true})); `+
+		`e.dispatchEvent(new Event("change", {bubbles: true})); }`, quote(selector), quote(value))))
 }
