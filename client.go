@@ -38,7 +38,7 @@ type Client struct {
 }
 
 // New returns a Client for the service at baseURL, which is the address before "/v1" and may have a
-// path. It makes no request, so a wrong key is only noticed by the first call. Because each request
+// path. It makes no request, so the first call, not New, reports a wrong key. Because each request
 // contains the API key, baseURL must use https, except on localhost, 127.0.0.0/8 and ::1, or with
 // [WithInsecureHTTP]. For the same reason, the Client sends the key only to the host of baseURL,
 // and follows no redirect. apiKey must be empty with [WithAPIKeyFunc]. If a parameter or an option

@@ -54,8 +54,8 @@ type responseKey struct{}
 
 // ContextWithResponse returns a context that captures the response of a call: when a call made with
 // it returns, *resp is the last response of the API that the call received, even if the call
-// failed. If it received none, or only one that does not count (see [Error]), *resp is unchanged.
-// Do not use the context for concurrent calls, because all of them would write to resp.
+// failed. If there was none, *resp is unchanged. Do not use the context for concurrent calls, because
+// all of them would write to resp.
 //
 // WaitAll, ProcessAll and Follow never set resp, because their requests run concurrently. A poll does
 // not set it either, because many waits share one poll.

@@ -92,23 +92,19 @@ const (
 	ScopeMinutesRead    Scope = "minutes:read"
 )
 
-// ErrRateLimited matches every 429 of the API, even one with another code, and a request that the
-// Client did not send because of one. This package defines it, because a 429 comes from the
-// service's edge, which sends no code. It does not match a 429 from storage.
+// ErrRateLimited matches every 429 from the API, whatever its code, and a call that the Client did not
+// send because of an earlier 429. This package defines it, because a 429 comes from a proxy in front
+// of the service, which sends no code. It does not match a 429 from storage.
 const ErrRateLimited ErrorCode = "RATE_LIMITED"
 
 // Error says why an API call failed. [errors.As] finds it in what the method returns. Compare its
 // code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound), and not its Message, which is
 // for people.
 //
-// The fields describe the response to the last attempt, or, if that got none, to an earlier one. In
-// two cases the earlier response does not count, so the fields of the response are empty and
-// StatusCode is 0:
-//
-//   - It was a 4xx, such as a 429, and the service may have carried out a later attempt, whose
-//     response was lost. The 4xx would wrongly say that nothing was done.
-//   - It was a 401, and the function of [WithAPIKeyFunc] then failed, or returned a new key that the
-//     Client did not get to try. The 401 says nothing about the new key.
+// The fields describe the last response, whichever attempt received it. If the response to a later
+// attempt was lost, so that the request may have taken effect after all, a 4xx no longer counts. Nor
+// does a 401 if the key has changed since. The fields of the response are then empty, so StatusCode 0
+// never means that nothing was done.
 type Error struct {
 	// StatusCode is that of the last response, or 0 if there was none. It is also 0 if
 	// FindByExternalID found no meeting, or Process one with another date.

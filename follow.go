@@ -92,8 +92,7 @@ func (o *FollowOptions) checkOnce() error {
 //     meetings again. Store the ids of those that you have handled, and let Handled look them up.
 //   - Follow finds a new meeting within half a minute, or later if more requests are due than fit
 //     into that time ([docs/follow.md]), and within an hour one that appears late in the list, below
-//     newer ones. It polls a meeting without audio ever less often: at
-//     intervals of a thirtieth of its age, so daily after thirty days.
+//     newer ones. It polls a meeting without audio less and less often, after a month once a day.
 //   - While the body of the loop runs, Follow goes on polling, but it fetches the minutes of only a
 //     few meetings ahead of the loop.
 //   - If reading the list fails, but the service did not reject the key or the request, Follow logs

@@ -194,9 +194,9 @@ type Turn struct {
 // label finds the beginning of a turn, with the brackets and stars around the label.
 var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(<{*]*(spk_[0-9]+)[])>}*]*:[])>}*:]*`)
 
-// Turns splits the transcript into turns, in order. A label, spk_<n>, begins a turn if it begins a
-// line, or if a colon follows it. The label may be in brackets or between stars. All of this is
-// assumed, because [section 2.7] only shows the labels.
+// Turns splits the transcript into turns, in order. A turn begins with spk_<n> at the start of a line
+// or before a colon, with or without brackets or asterisks. This is assumed, because [section 2.7]
+// only shows the labels.
 //
 // [section 2.7]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#22-to-210-the-others
 func (t *Transcript) Turns() iter.Seq[Turn] {

@@ -20,8 +20,8 @@ type AttemptInfo struct {
 	Shared bool
 }
 
-// Attempt describes one finished attempt at an API call, at a request that waits share, or at an
-// upload. It contains no secret, so an observer can log it.
+// Attempt describes one finished attempt at an API call, a poller request or an upload. It contains
+// no secret, so an observer can log it.
 type Attempt struct {
 	AttemptInfo
 	Method string // of the request
@@ -40,8 +40,8 @@ type Attempt struct {
 	// WillRetry reports that the Client plans another attempt, within RetryIn. For an upload, the
 	// Client may poll the meeting first, and find that the audio has arrived.
 	WillRetry bool
-	// RetryIn is the maximum wait before the next attempt, not counting a poll of the meeting and the
-	// wait for other requests that are ahead of it. It is 0 without a retry.
+	// RetryIn is the longest backoff before the next attempt. Polls and queued requests may add to it.
+	// 0 means no retry.
 	RetryIn time.Duration
 	// Pause is for how long all API requests pause, if this attempt got a 429 that started or
 	// extended the pause. Otherwise it is 0.
