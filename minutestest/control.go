@@ -31,10 +31,9 @@ func (s *Server) Release(meetingID string) bool {
 // and it ignores a Hold. If until is "", it moves the meeting by one status. It returns the status
 // reached. From there, the meeting goes on by itself, at once if its stages take no time.
 //
-// The test fails if the meeting does not exist, has no audio, is already past the given status, ends
-// without it or, if until is "", has ended. If stages take no time and there is no Hold, a meeting is
-// past every status but its last as soon as its audio arrives. Advance does not decide how a meeting
-// ends: the Outcome of a [Script] does.
+// The test fails if the meeting cannot reach the status from where it is; the message says why. If
+// stages take no time and there is no Hold, a meeting is past every status but its last as soon as its
+// audio arrives. Advance does not decide how a meeting ends: the Outcome of a [Script] does.
 func (s *Server) Advance(meetingID string, until minutes.Status) minutes.Status {
 	s.reporter.Helper()
 	before, _ := s.Meeting(meetingID)

@@ -30,9 +30,9 @@
 //
 // [Server.Inject] makes requests fail as networks, proxies and services do. A request can be
 // rejected, lost before or after it took effect, answered with a proxy's HTML, cut short, slowed
-// down, or not sent because its connection fails. A [Match] selects exactly which requests fail,
-// and how many. So each run has the same faults, if your program works on one meeting at a time, or
-// the Match names one.
+// down, or not sent because its connection fails. A [Match] selects which requests fail, and how
+// many. For the same faults in every run, name one meeting in the Match, or let your program work on
+// one at a time.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseResponse())
 //
@@ -57,8 +57,7 @@
 // seconds. In a testing/synctest bubble, neither the writing nor the polling costs real time,
 // because the clock jumps ahead whenever all goroutines wait. A Server created inside a bubble
 // belongs to that bubble, while one created outside can serve several bubbles, each with its own
-// clock. Make each Client in the bubble that uses it: one made outside fails in the bubble, whose
-// clock begins in the year 2000.
+// clock. Create each Client inside the bubble that uses it, otherwise its requests fail.
 //
 // Meetings take no time unless a World or a [Script] sets [Stages], so the first poll after an
 // upload finds the minutes, and a test without a bubble is as fast. If a meeting is not ready at

@@ -8,8 +8,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// MinPollInterval is the minimum poll interval: the service allows two polls of a meeting only if
-// at least this much time lies between them. [WithMinPollInterval] sets another for one Server.
+// MinPollInterval is the minimum poll interval: the audit reports two polls of one meeting that are
+// less than this apart. [WithMinPollInterval] sets another for one Server.
 const MinPollInterval = 30 * time.Second
 
 // ViolationKind names a rule that a client broke. The constants are the complete list, and their

@@ -1,4 +1,4 @@
-// Package otelminutes makes OpenTelemetry traces and metrics of a [minutes.Client]:
+// Package otelminutes records OpenTelemetry traces and metrics of a [minutes.Client]:
 //
 //	client, err := minutes.NewFromEnv(otelminutes.New())
 //
@@ -43,7 +43,7 @@ type config struct {
 	meters  metric.MeterProvider
 }
 
-// WithTracerProvider makes spans with p instead of the global TracerProvider, which nil selects.
+// WithTracerProvider records spans with p instead of the global TracerProvider, which nil selects.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return Option{func(c *config) { c.tracers = cmp.Or(p, otel.GetTracerProvider()) }}
 }
@@ -63,7 +63,7 @@ func configOf(opts []Option) config {
 	return c
 }
 
-// New returns an option for [minutes.New] that makes spans and metrics of each attempt at a request. It
+// New returns an option for [minutes.New] that records spans and metrics of each attempt at a request. It
 // uses the global providers unless opts name others. The requests that waits share make no spans, because
 // they belong to no call, but the metrics count them.
 func New(opts ...Option) minutes.Option {
