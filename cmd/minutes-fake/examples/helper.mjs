@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { afterEach, beforeEach } from "node:test"; // or from "vitest"
 
+const { afterEach, beforeEach } = await import(process.env.VITEST ? "vitest" : "node:test");
 if (!process.env.MINUTES_CONTROL_URL) await start(); // otherwise all test files share one program
 
 async function start() {
