@@ -602,3 +602,34 @@ func TestAudit_KnowsWhatMustNotBeRepeated(t *testing.T) {
 	require.ElementsMatch(t, unsafe, decided,
 		"add the operation to the switch of audit.check, if need be, and to this list")
 }
+
+// Each Client counts as a program, so only Clients that share an HTTP client show what the runs of one do.
+func TestViolationPoll_CountsClientsWithOneHTTPClientAsOne(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		client func(*minutestest.Server) *minutes.Client
+		want   int
+	}{
+		"a program each": {func(s *minutestest.Server) *minutes.Client { return s.Client() }, 0},
+		"one program": {func(s *minutestest.Server) *minutes.Client {
+			return s.Client(minutes.WithHTTPClient(s.HTTPClient()))
+		}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := minutestest.New()
+				defer s.Close()
+				s.Script(minutestest.Script{Hold: minutes.StatusTranscribing})
+				id := s.AddMeetings("org_acme",
+					minutestest.WorldMeeting{Title: "Weekly", Status: minutes.StatusTranscribing})[0]
+				for range 5 { // runs in 25 s
+					_, err := tc.client(s).Meetings.Get(t.Context(), id)
+					require.NoError(t, err)
+					time.Sleep(5 * time.Second)
+				}
+				assert.Len(t, s.Violations(), tc.want)
+			})
+		})
+	}
+}

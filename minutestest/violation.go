@@ -43,6 +43,12 @@ const (
 	// two processes wait for the same meeting, and at least one of them does not use Process; (2) a
 	// process crashed during a wait, and the next one continues with Resume and a stored id. Give
 	// each process, and the one after a crash, a key of its own.
+	//
+	// It is missed if several Clients stand for one program, because each may poll: a command-line
+	// program that is run five times within thirty seconds polls five times. To have the audit count
+	// such Clients as one, give them one HTTP client:
+	//
+	//	srv.Client(minutes.WithHTTPClient(srv.HTTPClient()))
 	ViolationPoll ViolationKind = "poll"
 	// ViolationCredential: an Authorization header was sent to storage, which must not see the key.
 	// It is never a false positive.
