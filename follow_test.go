@@ -402,13 +402,14 @@ func TestFollow_UnmarkedMeetingCostsLittle(t *testing.T) {
 					time.Sleep(time.Minute)
 					testkit.Uploaded(t, direct(srv), "newer")
 				}
-				var costs atomic.Int64 // requests about the meeting
+				var costs, costsBefore atomic.Int64 // requests about the meeting: all, and those in the week before it is deleted
 				observer := minutes.WithObserver(func(_ context.Context, a minutes.Attempt) {
 					if a.MeetingID == unmarked.ID {
 						costs.Add(1)
 					}
 				})
 				time.AfterFunc(kept, func() {
+					costsBefore.Store(costs.Load())
 					assert.NoError(t, direct(srv).Meetings.Delete(t.Context(), unmarked.ID))
 				})
 				ctx, cancel := context.WithTimeout(t.Context(), kept*9/7)
@@ -429,6 +430,7 @@ func TestFollow_UnmarkedMeetingCostsLittle(t *testing.T) {
 				}
 				require.LessOrEqual(t, yields, most)
 				require.Greater(t, yields, most-2)
+				require.LessOrEqual(t, costsBefore.Load(), int64(most))
 				require.LessOrEqual(t, costs.Load(), int64(yields+2), "and one or two that notice the deletion")
 			})
 		})
