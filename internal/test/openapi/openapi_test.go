@@ -76,6 +76,9 @@ func closeSchemas(node any) {
 		if values, ok := node["x-extensible-enum"]; ok {
 			node["enum"] = values
 		}
+		if values, ok := node["anyOf"].([]any); ok { // the known values, and any other
+			node["anyOf"] = values[:1]
+		}
 		if _, open := node["additionalProperties"]; !open && node["properties"] != nil && node["type"] == "object" {
 			node["additionalProperties"] = false
 		}

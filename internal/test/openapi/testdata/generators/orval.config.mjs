@@ -1,0 +1,3 @@
+export default {
+  minutes: { input: process.env.DOCUMENT, output: { target: "./orval/api.ts", client: "axios-functions" } },
+};
