@@ -402,7 +402,7 @@ func TestFollow_UnmarkedMeetingCostsLittle(t *testing.T) {
 					time.Sleep(time.Minute)
 					testkit.Uploaded(t, direct(srv), "newer")
 				}
-				var costs, costsBefore atomic.Int64 // requests about the meeting: all, and those in the week before it is deleted
+				var costs, costsBefore atomic.Int64 // requests about the meeting: all, and until it is deleted
 				observer := minutes.WithObserver(func(_ context.Context, a minutes.Attempt) {
 					if a.MeetingID == unmarked.ID {
 						costs.Add(1)
