@@ -146,17 +146,7 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 			// The service's times are in seconds. The zero time stays zero.
 			d = s.core.poller.Discover(o.Since.Truncate(time.Second))
 			defer d.Cancel()
-			for {
-				found, read, err := d.Next(ctx)
-				for _, m := range found {
-					if !yield(m.Meeting.clone()) {
-						return nil // the loop has left or stopped already
-					}
-				}
-				if err != nil || o.Once && read {
-					return err
-				}
-			}
+			return yieldFound(ctx, d, o.Once, yield)
 		}
 		parallel(ctx, body, discover, func(ctx context.Context, l *loop, m *Meeting) {
 			f := following{core: s.core, loop: l, opts: wait, handled: o.Handled, discovery: d, meeting: m}
@@ -167,6 +157,23 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 				f.untilHandled(ctx)
 			}
 		})
+	}
+}
+
+// yieldFound yields the meetings that d finds, until ctx is done or, with once, the list has been read.
+func yieldFound(
+	ctx context.Context, d *poll.Discovery[*Meeting], once bool, yield func(*Meeting) bool,
+) error {
+	for {
+		found, read, err := d.Next(ctx)
+		for _, m := range found {
+			if !yield(m.Meeting.clone()) {
+				return nil // the loop has left or stopped already
+			}
+		}
+		if err != nil || once && read {
+			return err
+		}
 	}
 }
 

@@ -74,41 +74,63 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 			yield(nil, err)
 			return
 		}
-		next := first // a caller may range over the sequence again
-		seen := map[string]bool{next.Cursor: true}
-		var body bytes.Buffer // of one page after the other, because a body takes as much memory as its meetings
-		var unfit []unfitElement
-		end := func(resp *rest.Response, err error) {
-			if len(unfit) > 0 {
-				err = rest.Join(err, s.core.unfitError(resp, unfit))
-			}
-			if err != nil {
-				yield(nil, err)
-			}
-		}
-		for {
-			page, resp, err := call[MeetingPage](ctx, s.core, OpMeetingsList, rest.Request{Query: &next, Buffer: &body})
-			if err != nil && !isPartial(err) {
-				end(resp, err)
-				return
-			}
-			unfit = append(unfit, unfitIn(err)...)
-			for _, m := range page.Meetings {
+		l := &listReader{core: s.core, next: first, seen: map[string]bool{first.Cursor: true}}
+		for more := true; more; {
+			var meetings []*Meeting
+			meetings, more, err = l.read(ctx)
+			for _, m := range meetings {
 				if !yield(m, nil) {
 					return
 				}
 			}
-			// A page before the last one may be short or empty, so only the cursor counts.
-			if page.NextCursor == "" {
-				end(resp, nil)
-				return
-			}
-			if seen[page.NextCursor] {
-				end(resp, s.core.requestError(resp, "the service repeated a cursor"))
-				return
-			}
-			seen[page.NextCursor] = true
-			next.Cursor = page.NextCursor
+		}
+		err = l.withUnfit(err)
+		if err != nil {
+			yield(nil, err)
 		}
 	}
+}
+
+// listReader reads the list, page by page.
+type listReader struct {
+	core *core
+	// next are the parameters of the next page.
+	next MeetingListParams
+	// seen has the cursors of the pages so far, and that of the next one.
+	seen map[string]bool
+	// body is that of one page after the other, because a body takes as much memory as its meetings.
+	body bytes.Buffer
+	// response is that of the last page.
+	response *rest.Response
+	// unfit are the elements so far that do not match the API reference.
+	unfit []unfitElement
+}
+
+// read returns the meetings of the next page. more means that another page follows.
+func (l *listReader) read(ctx context.Context) (meetings []*Meeting, more bool, err error) {
+	in := rest.Request{Query: &l.next, Buffer: &l.body}
+	page, resp, err := call[MeetingPage](ctx, l.core, OpMeetingsList, in)
+	l.response = resp
+	if err != nil && !isPartial(err) {
+		return nil, false, err
+	}
+	l.unfit = append(l.unfit, unfitIn(err)...)
+	cursor := page.NextCursor
+	if cursor == "" { // a page before the last one may be short or empty, so only the cursor counts
+		return page.Meetings, false, nil
+	}
+	if l.seen[cursor] {
+		return page.Meetings, false, l.core.requestError(resp, "the service repeated a cursor")
+	}
+	l.seen[cursor] = true
+	l.next.Cursor = cursor
+	return page.Meetings, true, nil
+}
+
+// withUnfit adds the elements that do not match the API reference to the error of the reading, or nil.
+func (l *listReader) withUnfit(err error) error {
+	if len(l.unfit) == 0 {
+		return err
+	}
+	return rest.Join(err, l.core.unfitError(l.response, l.unfit))
 }
