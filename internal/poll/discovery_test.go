@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 )
 
 // A discovery reads the list at once, back to since, and later only down to a page with nothing
@@ -188,7 +190,7 @@ func TestDiscovery_DoesNotBeginAgainAndAgainAtSince(t *testing.T) {
 		list := finished(0, 3000, s.began.Add(-time.Hour))
 		s.list = func(cursor string) (Page[int], *Failure) {
 			if cursor == "2000" && time.Since(s.began) > 5*time.Minute {
-				return Page[int]{}, &Failure{Err: errCursor, Kind: Rejected}
+				return Page[int]{}, &Failure{Err: errCursor, Kind: failure.Rejected}
 			}
 			return newestFirst(list, time.Now())(cursor)
 		}
@@ -224,7 +226,7 @@ func TestDiscovery_BeginsByTheServicesClock(t *testing.T) {
 				began := clock()
 				s.pageFails = func(at time.Duration) *Failure {
 					if at < c.down {
-						return &Failure{Err: errDown, Kind: Transient}
+						return &Failure{Err: errDown, Kind: failure.Lost}
 					}
 					return nil
 				}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
@@ -195,7 +196,7 @@ func hourOf429s() func(request) *Failure {
 		if r.at < stormBegins || r.at >= stormBegins+time.Hour {
 			return nil
 		}
-		return &Failure{Err: errLimited, Kind: RateLimited}
+		return &Failure{Err: errLimited, Kind: failure.RateLimited}
 	}
 }
 
@@ -221,7 +222,7 @@ func slidingWindow(n int) func() func(request) *Failure {
 			if len(sent) <= n {
 				return nil
 			}
-			return &Failure{Err: errLimited, Kind: RateLimited}
+			return &Failure{Err: errLimited, Kind: failure.RateLimited}
 		}
 	}
 }
@@ -234,7 +235,7 @@ func atRandom(share float64) func() func(request) *Failure {
 			if random.Float64() >= share {
 				return nil
 			}
-			return &Failure{Err: errLimited, Kind: RateLimited}
+			return &Failure{Err: errLimited, Kind: failure.RateLimited}
 		}
 	}
 }

@@ -132,8 +132,8 @@ func (m *model) got(w *watch, maxAge time.Duration) {
 	m.plan.got(w, m.now, int64(m.now), maxAge)
 }
 
-// endGet ends a GET: well, if failure returns nil.
-func (m *model) endGet(failure func() *Failure) {
+// endGet ends a GET: well, if outcome returns nil.
+func (m *model) endGet(outcome func() *Failure) {
 	if len(m.getting) == 0 {
 		return
 	}
@@ -141,11 +141,11 @@ func (m *model) endGet(failure func() *Failure) {
 	m.getting = m.getting[1:]
 	before := w.dueAt
 	m.plan.getEnded(w)
-	switch f := failure(); {
+	switch f := outcome(); {
 	case f == nil:
 		m.got(w, 0)
 	default:
-		if f.Kind != RateLimited {
+		if f.Kind != failure.RateLimited {
 			m.answered(w)
 		}
 		ends := m.plan.getFailed(w, m.now, f)
@@ -154,17 +154,17 @@ func (m *model) endGet(failure func() *Failure) {
 		}
 		at, shown := m.shown[w]
 		isGone := !shown || m.now-at >= Interval
-		m.demand(f.Kind != Gone || ends == isGone, w, "is given up too early or too late after a 404")
-		m.demand(f.Kind != RateLimited || w.dueAt == before, w, "has lost its place after a 429")
+		m.demand(f.Kind != failure.Gone || ends == isGone, w, "is given up too early or too late after a 404")
+		m.demand(f.Kind != failure.RateLimited || w.dueAt == before, w, "has lost its place after a 429")
 	}
 }
 
-// endPage ends a page: well, if failure returns nil. It shows some meetings at random.
-func (m *model) endPage(failure func() *Failure) {
+// endPage ends a page: well, if outcome returns nil. It shows some meetings at random.
+func (m *model) endPage(outcome func() *Failure) {
 	if !m.reading {
 		return
 	}
-	if f := failure(); f != nil {
+	if f := outcome(); f != nil {
 		m.plan.pageFailed(m.now, f)
 		return
 	}
@@ -199,7 +199,7 @@ func (m *model) failure() *Failure {
 	if m.random(4) > 0 {
 		return nil
 	}
-	kinds := []failure.Kind{RateLimited, Transient, Foreign, Gone, Rejected}
+	kinds := []failure.Kind{failure.RateLimited, failure.Lost, failure.ForeignStatus, failure.Gone, failure.Rejected}
 	f := &Failure{Kind: kinds[m.random(len(kinds))]}
 	if m.random(4) == 0 {
 		f.RetryAfter = time.Duration(m.random(600)) * time.Second

@@ -145,16 +145,16 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		}, cycleAt, Interval},
 		{"a failed GET comes again after an interval", 1, func(_ *testing.T, p *plan, w []*watch) {
 			for range 10 {
-				getFails(p, Transient, w[0])
+				getFails(p, failure.Lost, w[0])
 			}
 		}, dueAt, now + Interval},
 		{"a GET with a 429 stays due", 1, func(_ *testing.T, p *plan, w []*watch) {
-			getFails(p, RateLimited, w[0])
+			getFails(p, failure.RateLimited, w[0])
 		}, dueAt, now - Interval},
 		{"and keeps its place before what falls due later", 1, func(_ *testing.T, p *plan, w []*watch) {
 			next := p.decide(now)
 			p.getEnded(next.get)
-			p.getFailed(next.get, now+time.Minute, &Failure{Kind: RateLimited})
+			p.getFailed(next.get, now+time.Minute, &Failure{Kind: failure.RateLimited})
 		}, dueAt, now - Interval},
 		{"a page puts off no GET that somebody asked for", 1, func(_ *testing.T, p *plan, w []*watch) {
 			polled(p, w)
@@ -182,7 +182,7 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			}
 		}, wakesAt, never},
 		{"after a failure, one request at a time", 3, func(_ *testing.T, p *plan, w []*watch) {
-			getFails(p, Transient, w[0])
+			getFails(p, failure.Lost, w[0])
 			p.decide(now)
 			p.pacedUntil = 0
 		}, wakesAt, never},
@@ -210,44 +210,44 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 
 		// Outages.
 		{"the third failure in a row is an outage", 3, func(_ *testing.T, p *plan, w []*watch) {
-			getFails(p, Transient, w...)
+			getFails(p, failure.Lost, w...)
 		}, pausedUntil, now + time.Second},
 		{"a pause lasts half a minute at most", 3, func(_ *testing.T, p *plan, w []*watch) {
 			for range 100 {
-				getFails(p, Transient, w...)
+				getFails(p, failure.Lost, w...)
 			}
 		}, pausedUntil, now + 30*time.Second},
 		{"or longer, if the service asks for it", 3, func(_ *testing.T, p *plan, w []*watch) {
-			getFails(p, Transient, w[0], w[1])
+			getFails(p, failure.Lost, w[0], w[1])
 			getEnds(p, w[2])
-			p.getFailed(w[2], now, &Failure{Kind: Transient, RetryAfter: time.Minute})
+			p.getFailed(w[2], now, &Failure{Kind: failure.Lost, RetryAfter: time.Minute})
 		}, pausedUntil, now + time.Minute},
 		{"a rejected page ends an outage", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			pageBegins(t, p, now+Interval)
-			getFails(p, Transient, w[:3]...)
-			pagesFail(p, Rejected, 1)
+			getFails(p, failure.Lost, w[:3]...)
+			pagesFail(p, failure.Rejected, 1)
 		}, pausedUntil, time.Duration(0)},
 		{"pages alone can be an outage", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			pageBegins(t, p, now+Interval)
-			pagesFail(p, Transient, 3)
+			pagesFail(p, failure.Lost, 3)
 		}, pausedUntil, now + Interval + time.Second},
 		{"two failures after a good response are none", 2, func(_ *testing.T, p *plan, w []*watch) {
 			polled(p, w)
-			getFails(p, Transient, w...)
+			getFails(p, failure.Lost, w...)
 		}, pausedUntil, time.Duration(0)},
 		{"a page between them ends the row", few, func(t *testing.T, p *plan, w []*watch) {
-			getFails(p, Transient, w[0], w[1])
+			getFails(p, failure.Lost, w[0], w[1])
 			page(t, p, "")
-			getFails(p, Transient, w[2])
+			getFails(p, failure.Lost, w[2])
 		}, pausedUntil, time.Duration(0)},
 		{"a good response ends an outage", 3, func(_ *testing.T, p *plan, w []*watch) {
-			getFails(p, Transient, w...)
+			getFails(p, failure.Lost, w...)
 			polled(p, w)
 		}, pausedUntil, time.Duration(0)},
 		{"foreign failures are none", 3, func(_ *testing.T, p *plan, w []*watch) {
-			getFails(p, Foreign, w...)
+			getFails(p, failure.ForeignStatus, w...)
 		}, pausedUntil, time.Duration(0)},
 
 		// The window.
@@ -390,63 +390,63 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 		{"429s for more than a minute end a sweep", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2", w[:2]...)
-			pagesFail(p, RateLimited, 20)
-			p.pageFailed(now+Interval+61*time.Second, &Failure{Kind: RateLimited})
+			pagesFail(p, failure.RateLimited, 20)
+			p.pageFailed(now+Interval+61*time.Second, &Failure{Kind: failure.RateLimited})
 		}, sweeping, false},
 		{"so do three, while four GETs succeed", 40, func(t *testing.T, p *plan, w []*watch) {
 			page(t, p, "2", w[:2]...)
-			pagesFail(p, RateLimited, 2)
+			pagesFail(p, failure.RateLimited, 2)
 			polled(p, w[:4])
-			pagesFail(p, RateLimited, 1)
+			pagesFail(p, failure.RateLimited, 1)
 		}, sweeping, false},
 		{"but not while three do", 40, func(t *testing.T, p *plan, w []*watch) {
 			page(t, p, "2", w[:2]...)
-			pagesFail(p, RateLimited, 2)
+			pagesFail(p, failure.RateLimited, 2)
 			polled(p, w[:3])
-			pagesFail(p, RateLimited, 1)
+			pagesFail(p, failure.RateLimited, 1)
 		}, sweeping, true},
 		{"nor two", 40, func(t *testing.T, p *plan, w []*watch) {
 			page(t, p, "2", w[:2]...)
-			pagesFail(p, RateLimited, 1)
+			pagesFail(p, failure.RateLimited, 1)
 			polled(p, w[:4])
-			pagesFail(p, RateLimited, 1)
+			pagesFail(p, failure.RateLimited, 1)
 		}, sweeping, true},
 		{"a list that is limited is asked again after five minutes", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2", w[:2]...)
-			pagesFail(p, RateLimited, 20)
-			p.pageFailed(now+Interval+61*time.Second, &Failure{Kind: RateLimited})
+			pagesFail(p, failure.RateLimited, 20)
+			p.pageFailed(now+Interval+61*time.Second, &Failure{Kind: failure.RateLimited})
 		}, retryAt, now + Interval + 61*time.Second + 5*time.Minute},
 		{"429s for a minute do not, because a quota may be used up", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2", w[:2]...)
-			pagesFail(p, RateLimited, 20)
-			p.pageFailed(now+Interval+60*time.Second, &Failure{Kind: RateLimited})
+			pagesFail(p, failure.RateLimited, 20)
+			p.pageFailed(now+Interval+60*time.Second, &Failure{Kind: failure.RateLimited})
 		}, sweeping, true},
 		{"a GET with a 429 shows that not only the list is limited", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2", w[:2]...)
-			pagesFail(p, RateLimited, 20)
-			p.pageFailed(now+Interval+61*time.Second, &Failure{Kind: RateLimited})
-			getFails(p, RateLimited, w[0])
+			pagesFail(p, failure.RateLimited, 20)
+			p.pageFailed(now+Interval+61*time.Second, &Failure{Kind: failure.RateLimited})
+			getFails(p, failure.RateLimited, w[0])
 		}, retryAt, time.Duration(0)},
 		{"a list that fails is asked again within half a minute", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			pageBegins(t, p, now+Interval)
 			for range 20 {
 				p.sweep = new(sweep)
-				pagesFail(p, Transient, 1)
+				pagesFail(p, failure.Lost, 1)
 			}
 		}, retryAt, now + Interval + 30*time.Second},
 		{"the list is not asked before its Retry-After", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			pageBegins(t, p, now+Interval)
-			p.pageFailed(now+Interval, &Failure{Kind: RateLimited, RetryAfter: time.Minute})
+			p.pageFailed(now+Interval, &Failure{Kind: failure.RateLimited, RetryAfter: time.Minute})
 		}, retryAt, now + Interval + time.Minute},
 		{"a rejected cursor ends a sweep", 40, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			page(t, p, "2", w[:2]...)
-			pagesFail(p, Rejected, 1)
+			pagesFail(p, failure.Rejected, 1)
 		}, sweeping, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

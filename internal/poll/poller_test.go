@@ -40,7 +40,7 @@ type scripted struct {
 func (s *scripted) Get(_ context.Context, id string, send func() bool) (Snapshot[int], *Failure) {
 	time.Sleep(s.queues)
 	if !send() {
-		return Snapshot[int]{}, &Failure{Err: errRecalled, Kind: Transient}
+		return Snapshot[int]{}, &Failure{Err: errRecalled, Kind: failure.Lost}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,12 +130,15 @@ func TestPoller_EndsWaitsByTheKindOfAFailure(t *testing.T) {
 		kind  failure.Kind
 		after [2]time.Duration // the wait ends between these times; 0: never
 	}{
-		{"a lost connection never ends a wait", Transient, [2]time.Duration{}},
-		{"a 429 never ends a wait", RateLimited, [2]time.Duration{}},
-		{"a foreign failure ends it after ten minutes", Foreign, [2]time.Duration{10 * time.Minute, 13 * time.Minute}},
-		{"a rejected request ends it at once", Rejected, [2]time.Duration{0, time.Second}},
-		{"so does a meeting that no response has shown", Gone, [2]time.Duration{0, time.Second}},
-		{"a rejected key ends it at once", KeyRejected, [2]time.Duration{0, time.Second}},
+		{"a lost connection never ends a wait", failure.Lost, [2]time.Duration{}},
+		{"a 429 never ends a wait", failure.RateLimited, [2]time.Duration{}},
+		{
+			"a foreign failure ends it after ten minutes", failure.ForeignStatus,
+			[2]time.Duration{10 * time.Minute, 13 * time.Minute},
+		},
+		{"a rejected request ends it at once", failure.Rejected, [2]time.Duration{0, time.Second}},
+		{"so does a meeting that no response has shown", failure.Gone, [2]time.Duration{0, time.Second}},
+		{"a rejected key ends it at once", failure.KeyRejected, [2]time.Duration{0, time.Second}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -164,8 +167,8 @@ func TestPoller_ForgetsForeignFailuresWhenSomethingElseComes(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]*Failure{
 		"a good response":   nil,
-		"a 429":             {Err: errDown, Kind: RateLimited},
-		"a lost connection": {Err: errLost, Kind: Transient},
+		"a 429":             {Err: errDown, Kind: failure.RateLimited},
+		"a lost connection": {Err: errLost, Kind: failure.Lost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -174,7 +177,7 @@ func TestPoller_ForgetsForeignFailuresWhenSomethingElseComes(t *testing.T) {
 					if at%(9*time.Minute) < 3*time.Minute {
 						return other
 					}
-					return &Failure{Err: errors.New("certificate"), Kind: Foreign}
+					return &Failure{Err: errors.New("certificate"), Kind: failure.ForeignStatus}
 				}}
 				_, final, _ := ended(s, newPoller(s), 20*time.Minute)
 				require.NoError(t, final)
@@ -190,7 +193,7 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 			if at > time.Second {
 				return nil
 			}
-			return &Failure{Err: errDown, Kind: Transient, RetryAfter: retryAfter}
+			return &Failure{Err: errDown, Kind: failure.Lost, RetryAfter: retryAfter}
 		}
 	}
 	for _, c := range []struct {
@@ -216,7 +219,7 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 				if at < 5*time.Second {
 					return nil
 				}
-				return &Failure{Err: errors.New("404"), Kind: Gone}
+				return &Failure{Err: errors.New("404"), Kind: failure.Gone}
 			}},
 			act:  func(p *Poller[int]) { p.Ask("m", true) },
 			want: []int{0, 10, 40},
@@ -319,8 +322,8 @@ func TestPoller_ShowsTheLatestSnapshot(t *testing.T) {
 
 func TestPoller_ReportsTroubleOnce(t *testing.T) {
 	t.Parallel()
-	down := &Failure{Err: errDown, Kind: Transient}
-	foreign := &Failure{Err: errDown, Kind: Foreign}
+	down := &Failure{Err: errDown, Kind: failure.Lost}
+	foreign := &Failure{Err: errDown, Kind: failure.ForeignStatus}
 	for _, c := range []struct {
 		name    string
 		failure *Failure
@@ -501,7 +504,7 @@ func TestPoller_ComesBackSoonAfterAnOutage(t *testing.T) {
 					if at < from || at >= from+lasts {
 						return nil
 					}
-					return &Failure{Err: errDown, Kind: Transient}
+					return &Failure{Err: errDown, Kind: failure.Lost}
 				}
 				lone := &scripted{began: time.Now(), fails: down}
 				defer newPoller(lone).Subscribe("m", false).Cancel()
@@ -520,9 +523,9 @@ func TestPoller_ComesBackSoonAfterAnOutage(t *testing.T) {
 
 func TestSubscription_CancelReturnsTheFailureThatConcernsTheWait(t *testing.T) {
 	t.Parallel()
-	down := &Failure{Err: errDown, Kind: Transient}
-	foreign := &Failure{Err: errors.New("sign in"), Kind: Foreign}
-	limited := &Failure{Err: errLimited, Kind: RateLimited}
+	down := &Failure{Err: errDown, Kind: failure.Lost}
+	foreign := &Failure{Err: errors.New("sign in"), Kind: failure.ForeignStatus}
+	limited := &Failure{Err: errLimited, Kind: failure.RateLimited}
 	for _, c := range []struct {
 		name    string
 		failing map[string]*Failure
@@ -557,7 +560,7 @@ func TestSubscription_CancelReturnsTheFailureThatConcernsTheWait(t *testing.T) {
 func TestSubscription_CancelReturnsTheFailureOfAnOutageThatBeganBefore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		down := &Failure{Err: errDown, Kind: Transient, RetryAfter: MaxAsked}
+		down := &Failure{Err: errDown, Kind: failure.Lost, RetryAfter: MaxAsked}
 		s := &scripted{began: time.Now(), fails: func(time.Duration) *Failure { return down }}
 		p := newPoller(s)
 		var waits []*Subscription[int]
@@ -579,7 +582,7 @@ func TestSubscription_CancelReturnsTheFailureOfAnOutageThatBeganBefore(t *testin
 func TestSubscription_CancelForgetsAFailureAfterAGoodResponse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		signIn := &Failure{Err: errors.New("sign in"), Kind: Foreign}
+		signIn := &Failure{Err: errors.New("sign in"), Kind: failure.ForeignStatus}
 		s := &scripted{began: time.Now(), failing: map[string]*Failure{"m": signIn}}
 		p := newPoller(s)
 		sub := p.Subscribe("m", false)

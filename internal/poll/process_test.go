@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
@@ -53,10 +54,10 @@ func newProcess(s *service, number int, alone bool) *process {
 func (p *process) leave(ctx context.Context, send func() bool) *Failure {
 	err := p.throttle.Wait(ctx, true)
 	if err != nil {
-		return &Failure{Err: err, Kind: Transient}
+		return &Failure{Err: err, Kind: failure.Lost}
 	}
 	if !send() {
-		return &Failure{Err: errRecalled, Kind: Transient}
+		return &Failure{Err: errRecalled, Kind: failure.Lost}
 	}
 	return nil
 }
@@ -69,9 +70,9 @@ func (p *process) arrive(
 		f = canceled
 	}
 	switch {
-	case f == nil || f.Kind == Rejected || f.Kind == KeyRejected:
+	case f == nil || f.Kind == failure.Rejected || f.Kind == failure.KeyRejected:
 		p.throttle.Accepted()
-	case f.Kind == RateLimited:
+	case f.Kind == failure.RateLimited:
 		p.throttle.Limited(rest.Rejection{
 			SentAt:     sentAt,
 			Background: background,
@@ -242,7 +243,7 @@ func (e each) Subscribe(id string, _ bool) subscription {
 				default:
 				}
 				w.updates <- Update[int]{Snapshot: s}
-			} else if f.Kind == RateLimited {
+			} else if f.Kind == failure.RateLimited {
 				continue
 			}
 			sleep(ctx, floor)

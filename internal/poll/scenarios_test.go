@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 )
 
 const (
@@ -37,21 +39,21 @@ func inHour(r request) bool { return r.meeting == nil && r.at >= 10*minute && r.
 
 func listDown(r request) *Failure {
 	if inHour(r) {
-		return &Failure{Err: errDown, Kind: Transient}
+		return &Failure{Err: errDown, Kind: failure.Lost}
 	}
 	return nil
 }
 
 func listLimited(r request) *Failure {
 	if inHour(r) {
-		return &Failure{Err: errLimited, Kind: RateLimited}
+		return &Failure{Err: errLimited, Kind: failure.RateLimited}
 	}
 	return nil
 }
 
 func listAlwaysLimited(r request) *Failure {
 	if r.meeting == nil {
-		return &Failure{Err: errLimited, Kind: RateLimited}
+		return &Failure{Err: errLimited, Kind: failure.RateLimited}
 	}
 	return nil
 }
@@ -59,7 +61,7 @@ func listAlwaysLimited(r request) *Failure {
 // allDown fails every request for ten minutes.
 func allDown(r request) *Failure {
 	if r.at >= 10*minute && r.at < 20*minute {
-		return &Failure{Err: errDown, Kind: Transient}
+		return &Failure{Err: errDown, Kind: failure.Lost}
 	}
 	return nil
 }
@@ -70,7 +72,7 @@ func revoked(r request) *Failure {
 	if r.at < revokedAt {
 		return nil
 	}
-	return &Failure{Err: errRevoked, Kind: KeyRejected}
+	return &Failure{Err: errRevoked, Kind: failure.KeyRejected}
 }
 
 // poison fails each GET of the meeting that is in no list.
@@ -78,7 +80,7 @@ func poison(r request) *Failure {
 	if r.meeting == nil || r.meeting.place >= 0 {
 		return nil
 	}
-	return &Failure{Err: errDown, Kind: Transient}
+	return &Failure{Err: errDown, Kind: failure.Lost}
 }
 
 // share is a part of the requests a second that ten processes need: of 500 meetings each, on pages

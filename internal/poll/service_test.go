@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/failure"
 )
 
 const floor = 30 * time.Second // the service asks for it between two polls of a meeting
@@ -110,7 +112,7 @@ func (s *service) admit(now time.Time) bool {
 func (s *service) accept(r request, takes time.Duration) (time.Duration, *Failure) {
 	if !s.admit(time.Now()) {
 		s.limited++
-		f := &Failure{Err: errLimited, Kind: RateLimited}
+		f := &Failure{Err: errLimited, Kind: failure.RateLimited}
 		if s.asks {
 			now := time.Now()
 			f.RetryAfter = now.Truncate(time.Minute).Add(time.Minute).Sub(now).Round(time.Second)
@@ -119,14 +121,14 @@ func (s *service) accept(r request, takes time.Duration) (time.Duration, *Failur
 	}
 	if s.fault != nil {
 		if f := s.fault(r); f != nil {
-			if f.Kind == KeyRejected {
+			if f.Kind == failure.KeyRejected {
 				s.rejected++
 			}
 			return s.latency, f
 		}
 	}
 	if s.random.Float64() < s.loss {
-		return takes, &Failure{Err: errLost, Kind: Transient}
+		return takes, &Failure{Err: errLost, Kind: failure.Lost}
 	}
 	return takes, nil
 }
@@ -139,7 +141,7 @@ func (s *service) get(p *process, id string) (m *simulated, at Snapshot[int], ta
 	m = s.byID[id]
 	s.gets++
 	takes, f = s.accept(request{now.Sub(s.began), m}, s.latency)
-	if f != nil && f.Kind == RateLimited {
+	if f != nil && f.Kind == failure.RateLimited {
 		return m, at, takes, f // which is not a poll
 	}
 	if m.polledBy == p && now.Sub(m.polled) < floor {
@@ -173,7 +175,7 @@ func (s *service) list(process int, cursor string) (
 		return nil, at, "", takes, f
 	}
 	if !known {
-		return nil, at, "", takes, &Failure{Err: errCursor, Kind: Rejected}
+		return nil, at, "", takes, &Failure{Err: errCursor, Kind: failure.Rejected}
 	}
 	page = slices.Clone(order[to:from])
 	slices.Reverse(page)
@@ -387,7 +389,7 @@ func quantile(values []time.Duration, q float64) time.Duration {
 func sleep(ctx context.Context, d time.Duration) *Failure {
 	select {
 	case <-ctx.Done():
-		return &Failure{Err: ctx.Err(), Kind: Transient}
+		return &Failure{Err: ctx.Err(), Kind: failure.Lost}
 	case <-time.After(d):
 		return nil
 	}
