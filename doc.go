@@ -23,11 +23,11 @@
 //
 // # Waiting
 //
-// The service sends no events, so the Client polls: it gets a meeting again until its status is
-// final, at most once in thirty seconds, as the service asks, however many waits there are for it. If
+// The service sends no events, so the Client polls each meeting until its status is final. It polls at
+// most once in thirty seconds, as the service asks, however many waits there are for the meeting. If
 // many meetings are pending, the Client reads list pages instead, because one page shows fifty
-// meetings. All waits share these poller requests. Only after this Client has uploaded a recording, or
-// requested an upload URL, it polls the meeting at once, because the status is about to change.
+// meetings. One poll does not wait for the interval: the first after this Client has uploaded a
+// recording, or requested an upload URL, because the status is then about to change.
 //
 // A wait has no overall timeout, so set a deadline on ctx.
 //
@@ -42,9 +42,10 @@
 // What follows an error:
 //
 //   - [Retryable]: try again later; [RetryAfter] says when, if the service did.
-//   - [KeyRejected], [ErrInsufficientScope]: the key must change, and other calls fail as well.
+//   - [KeyRejected], [ErrInsufficientScope]: someone must fix the key, its scopes or the organisation;
+//     until then, other calls fail as well.
 //   - *ParamError, [ErrBadRequest], [ErrNotFound], [ErrExternalIDTaken]: the input must change.
-//   - *MeetingFailedError: nothing helps but another meeting.
+//   - *MeetingFailedError: the failure is final; delete the meeting and create it again.
 //   - [context.Canceled]: you ended the call.
 //
 // Any call can return these errors, so most methods do not list them:

@@ -383,8 +383,8 @@ func (e *StorageError) GoString() string { return "&minutes.StorageError{" + e.E
 //   - a canceled context;
 //   - a TLS failure, such as an untrusted certificate.
 //
-// If ctx has ended a wait whose polls were failing, the error has both. Then a rejected key, a proxy's
-// 401 and a TLS failure count, and otherwise the deadline.
+// If ctx has ended a wait whose polls were failing, the error contains both. Retryable is then false if
+// the last failure was a rejected key, a proxy's 401 or a TLS failure; otherwise the deadline decides.
 //
 // The API reference documents only the 429, the 500 and the codes for what is not ready; everything
 // else is assumed.
@@ -411,8 +411,8 @@ func RetryAfter(err error) (d time.Duration, ok bool) {
 // that other calls with this key will fail as well until someone fixes that. It is true for a 401,
 // and for the 403 codes in [section 7] with two exceptions: after ErrInsufficientScope other
 // operations still work, and after ErrForbidden other meetings do. A 403 with any other code, or
-// without a code, does not count as a rejection of the key. A 401 without a code does, although it
-// may be a proxy's; but it ends no loop, and a wait only if nothing else has come for ten minutes.
+// without a code, does not count as a rejection of the key. A 401 without a code counts, although a
+// proxy may have sent it. It ends no loop, and it ends a wait only after ten minutes of nothing else.
 //
 // [section 7]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#7-errors
 func KeyRejected(err error) bool { return failure.Means[kindOf(err)].KeyRejected }

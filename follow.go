@@ -42,9 +42,9 @@ type FollowOptions struct {
 	// Since that have reached Until or have failed. The others are left to the next run. Since must be
 	// set, and each meeting is yielded at most once. Follow then makes no poll, only requests for list
 	// pages and texts, so that a cron job cannot break the thirty seconds between two polls. Set a
-	// deadline on ctx, because Follow outlasts an outage even then. AudioTimeout and OnStatus must not
-	// be set. If the texts of a meeting cannot be had for ten minutes, it is left to the next run, too,
-	// and its Result has the error.
+	// deadline on ctx, because even with Once, Follow keeps trying during an outage of the list. If the
+	// texts of a meeting fail for ten minutes, its Result has the error, and the next run tries again.
+	// AudioTimeout and OnStatus must not be set.
 	Once bool
 	// Until is the status at which Follow yields a meeting (default StatusMinutesReady), like
 	// WaitOptions.Until. With an earlier status, Follow fetches no minutes.
@@ -53,9 +53,9 @@ type FollowOptions struct {
 	Format     Format
 	Transcript bool
 	// AudioTimeout limits how long a meeting may stay without audio after its creation. After that
-	// time, Follow yields the meeting with ErrNoAudio, and looks at it again after ten minutes, and
-	// then ever later, up to a day, as after every error that is not final. So the minutes of a
-	// recording that comes after all are that much later. 0 means no limit.
+	// time, Follow yields the meeting with ErrNoAudio. It then tries again as after every error that is
+	// not final: after ten minutes, and then ever later, up to a day. So if a recording does arrive, its
+	// minutes may come up to a day late. 0 means no limit.
 	AudioTimeout time.Duration
 	// OnStatus is called with the first status of each meeting that is not handled, and with each
 	// change, on the goroutine of the loop.
@@ -91,8 +91,8 @@ func (o *FollowOptions) checkOnce() error {
 //   - Follow stores nothing, so the next run, and every other process that follows, yields the same
 //     meetings again. Store the ids of those that you have handled, and let Handled look them up.
 //   - Follow finds a new meeting within half a minute, or later if more requests are due than fit
-//     into that time ([docs/follow.md]), and within an hour one that appears late in the list, below
-//     newer ones. It polls a meeting without audio less and less often, after a month once a day.
+//     into that time ([docs/polling.md]). One that appears late in the list, below newer ones, it finds
+//     within an hour. It polls a meeting without audio less and less often, after a month once a day.
 //   - While the body of the loop runs, Follow goes on polling, but it fetches the minutes of only a
 //     few meetings ahead of the loop.
 //   - If reading the list fails, but the service did not reject the key or the request, Follow logs
@@ -124,6 +124,7 @@ func (o *FollowOptions) checkOnce() error {
 // the request for the list. It is a *[ParamError] if ctx is nil or an option is invalid.
 //
 // [section 4.2]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#42-meetings
+// [docs/polling.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/polling.md
 // [docs/follow.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/follow.md
 func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {

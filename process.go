@@ -96,7 +96,8 @@ type Result struct {
 //   - [ErrExternalIDTaken]: the ExternalID belongs to another meeting, because that has another Date
 //     (StatusCode is 0), or because the key cannot see it (assumed). Nothing is uploaded. In the first
 //     case, Result has the meeting; if it is the same after all, call Resume with its id. Titles and
-//     recordings are not compared: Result.Created and Uploaded are then false.
+//     recordings are not compared, so with another recording you get the minutes of the existing one;
+//     Result.Created and Uploaded are false.
 //   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. To try again, delete
 //     the meeting and call Process again.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within ten minutes of the upload.

@@ -16,8 +16,8 @@
 //	}
 //
 // [Server.Client] returns a [minutes.Client] that is ready for use. If your code creates its own
-// Client, give it [BaseURL], [Server.Key] and [Server.NewHTTPClient]. No request leaves the
-// process, although each connection carries real HTTP/1.1. If your code runs in another process or
+// Client, give it [BaseURL], [Server.Key] and [Server.NewHTTPClient]. Connections are in
+// memory and carry real HTTP/1.1, so no request leaves the process. If your code runs in another process or
 // in another language, use [Server.Listen] or the program minutes-fake, because both serve on a
 // socket.
 //
@@ -37,8 +37,8 @@
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseResponse())
 //
 // A fault that was applied fewer times than you asked fails the test, because otherwise the test
-// would prove nothing. [WithEdgeLimit] rejects requests that exceed a rate, as the service's edge
-// does.
+// would prove nothing. [WithEdgeLimit] rejects requests that exceed a rate, as the proxy in
+// front of the service does.
 //
 // # Scripts
 //
@@ -53,7 +53,7 @@
 //
 // # Time
 //
-// The service may take long to write minutes, and a Client polls a meeting at most every thirty
+// The service may take hours to write minutes, and a Client polls a meeting at most every thirty
 // seconds. In a testing/synctest bubble, neither the writing nor the polling costs real time,
 // because the clock jumps ahead whenever all goroutines wait. A Server created inside a bubble
 // belongs to that bubble, while one created outside can serve several bubbles, each with its own

@@ -142,7 +142,7 @@ func WithoutAudit(kinds ...ViolationKind) Option {
 	}}
 }
 
-// WithEdgeLimit makes the Server reject requests as the service's edge does, with a 429 that has
+// WithEdgeLimit makes the Server reject requests as the proxy in front of the service does, with a 429 that has
 // Retry-After but no error envelope. Each key may send perSecond requests in each second of the
 // clock, which in a synctest bubble is virtual; 0 means no limit. Uploads have no limit, because
 // storage has no edge. In [Server.Requests], the Fault of a rejected request is "edge limit".
@@ -255,8 +255,8 @@ func newServer(r reporter, opts []Option) (*Server, error) {
 // one. For [minutes.WithAPIKeyFunc], use ClientWithKey with an empty key. The audit treats each
 // Client as a separate program, such as a second worker or the process after a crash.
 //
-// Call it in the synctest bubble that uses the Client. A Client from outside gets a response there
-// that says so, with 400 and minutes.ErrBadRequest. A Client made in a bubble must not be used
+// Call it in the synctest bubble that uses the Client. A request by a Client from outside
+// fails with a 400 (minutes.ErrBadRequest) that says so. A Client made in a bubble must not be used
 // outside it: Go then ends the program.
 func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	s.reporter.Helper()

@@ -8,6 +8,7 @@ if (!process.env.MINUTES_CONTROL_URL) await start(); // otherwise all test files
 
 async function start() {
   const args = ["-addr", "127.0.0.1:0", "-exit-on-eof", "-print-env", "-log", "none"]; // it ends with this program, even if that is killed
+  // If your client polls more often than every thirty seconds, add -min-poll-interval.
   const fake = spawn("minutes-fake", args, { stdio: ["pipe", "pipe", "inherit"] }); // in vitest, add: afterAll(() => fake.kill());
   let variables = 0;
   for await (const line of createInterface(fake.stdout)) {
