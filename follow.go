@@ -125,6 +125,7 @@ func (o *FollowOptions) checkOnce() error {
 //
 // [section 4.2]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#42-meetings
 // [docs/polling.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/polling.md
+//
 // [docs/follow.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/follow.md
 func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
