@@ -67,9 +67,8 @@ type headerKey struct{}
 
 // ContextWithHeader returns a context that adds the headers h to the API requests of every call
 // made with it, for example a trace id or the header that a gateway wants. A header of h replaces
-// one that the Client or an outer context sets, except Authorization. Uploads, and the polls and
-// list pages that many waits share, do not get these headers. To add a header to every request,
-// wrap a transport: see [docs/gateways.md].
+// one that the Client or an outer context sets, except Authorization. Uploads and poller requests do
+// not get these headers. To add a header to every request, wrap a transport: see [docs/gateways.md].
 //
 // [docs/gateways.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/gateways.md#a-gateways-own-header
 func ContextWithHeader(ctx context.Context, h http.Header) context.Context {

@@ -91,7 +91,7 @@ func option(name string, ok bool, reason string, set func(*settings)) Option {
 //     *[Error] that wraps the error. [Retryable] is true, and the Client does not retry by itself.
 //     A wait goes on, but after ten minutes of nothing else all waits and Follow end with the error,
 //     as after a rejected key.
-//   - For polls and list pages, which waits share, get receives a context that has none of your
+//   - For poller requests, which belong to no call, get receives a context that has none of your
 //     values. So do not look up a tenant in the context: create one Client for each key.
 //   - If get returns the cancellation or the deadline of another context, for example because callers
 //     share one request for the key, the call's error matches neither.
@@ -188,13 +188,11 @@ func WithUserAgent(product string) Option {
 		func(s *settings) { s.userAgent = product + " minutes-go/" + version })
 }
 
-// WithMaxRetries limits the retries of a request to n, after its first attempt, but it does not bound
-// an upload, whose retries last at least a minute unless n is 0. The default is 6, and 0 switches
-// retries off. Before each retry, the Client waits (exponential backoff with
-// jitter): for a quarter to half a second before the first one, and twice as long before each
-// further one, up to 30 seconds. So, by default, a call outlasts an outage of 15 seconds. In
-// Process, Resume and Upload, the requests before the upload are retried for at least a minute,
-// like the upload itself, even if that takes more than n retries, unless n is 0.
+// WithMaxRetries limits the retries of a request to n, after its first attempt. The default is 6, and
+// 0 switches retries off. Before each retry, the Client waits (exponential backoff with jitter): for a
+// quarter to half a second before the first one, and twice as long before each further one, up to 30
+// seconds. So, by default, a call outlasts an outage of 15 seconds. Process, Resume and Upload retry
+// the upload, and the requests before it, for at least a minute, whatever n is, unless n is 0.
 //
 // The Client retries an API call only if the retry is safe:
 //

@@ -64,7 +64,7 @@ func configOf(opts []Option) config {
 }
 
 // New returns an option for [minutes.New] that records spans and metrics of each attempt at a request. It
-// uses the global providers unless opts name others. The requests that waits share make no spans, because
+// uses the global providers unless opts name others. Poller requests make no spans, because
 // they belong to no call, but the metrics count them.
 func New(opts ...Option) minutes.Option {
 	c := configOf(opts)
