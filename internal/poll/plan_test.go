@@ -343,6 +343,24 @@ func TestPlan_DecidesByItsRules(t *testing.T) {
 			p.pageRead(at, listPage{sentAt: at, shown: w})
 			p.onPage(w[0], at, true)
 		}, dueAt, now + unchecked + Interval - headStart},
+		{"a page beyond the window is checked as well", 3 * few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			w[0].notBefore--
+			const at = now + unchecked + Interval
+			pageBegins(t, p, at)
+			p.pageRead(at, listPage{sentAt: at, shown: w[:1]})
+		}, dueAt, now + unchecked + Interval - headStart},
+		{"and so is a meeting that is polled rarely", few, func(t *testing.T, p *plan, w []*watch) {
+			polled(p, w)
+			for _, w := range w {
+				w.mayWait = time.Minute
+			}
+			w[0].notBefore--
+			const at = now + unchecked + Interval
+			p.sweepAlways = true
+			pageBegins(t, p, at)
+			p.pageRead(at, listPage{sentAt: at, shown: w})
+		}, dueAt, now + unchecked + Interval - headStart},
 		{"but not before pages have put its GETs off for five minutes", few, func(t *testing.T, p *plan, w []*watch) {
 			polled(p, w)
 			pageBegins(t, p, now+unchecked-second)

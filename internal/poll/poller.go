@@ -24,8 +24,8 @@ type Poller[M any] struct {
 	// discoveries.
 	mu   sync.Mutex
 	plan plan
-	// meetings are those that somebody awaits, and those of which the last poll is less than an
-	// interval old.
+	// meetings are those that somebody awaits, and those that were polled in the last three intervals, so
+	// that the next poll does not come too early, and that pages can contradict the last one.
 	meetings    map[string]*meeting[M]
 	discoveries []*Discovery[M]
 	// epoch is when the Poller's clock was 0. It is a minute before New, because to the plan 0
@@ -68,7 +68,8 @@ type meeting[M any] struct {
 	subscriptions []*Subscription[M]
 	// last is the last snapshot.
 	last Snapshot[M]
-	// stale is how many pages in a row were older than the last snapshot, while GETs confirmed that.
+	// stale is how many pages in a row were older than the last snapshot. It is 0 again after a GET that
+	// shows another change, because then the clocks of the service's machines may differ.
 	stale int
 	// trouble is the failure of the last GET.
 	trouble error
@@ -347,9 +348,6 @@ func (p *Poller[M]) pageEnded(cursor string, o outcome[M]) {
 func (p *Poller[M]) got(m *meeting[M], s Snapshot[M]) {
 	p.publish(m, s)
 	p.plan.got(&m.watch, p.now(), s.Sent.Number, s.MaxAge)
-	if m.stale >= contradictions {
-		p.plan.distrust(p.now())
-	}
 }
 
 // pageRead passes on a good page. A snapshot that is older than the last one does not count.
@@ -364,8 +362,13 @@ func (p *Poller[M]) pageRead(cursor string, o outcome[M]) {
 		page.wantsNext = page.wantsNext || wantsNext
 	}
 	for _, s := range o.Shown {
-		if m := p.meetings[s.ID]; m != nil && p.publish(m, s) {
+		m := p.meetings[s.ID]
+		switch {
+		case m == nil:
+		case p.publish(m, s):
 			page.shown = append(page.shown, &m.watch)
+		case m.stale >= contradictions:
+			p.plan.distrust(p.now())
 		}
 	}
 	p.plan.pageRead(p.now(), page)
@@ -457,7 +460,8 @@ func (p *Poller[M]) meeting(id string) *meeting[M] {
 	if now := p.now(); now > p.forgot+Interval {
 		p.forgot = now
 		maps.DeleteFunc(p.meetings, func(_ string, m *meeting[M]) bool {
-			return !m.awaited && m.state != underWay && max(m.notBefore, m.seen+Interval) < now
+			needed := max(m.notBefore, m.seen+Interval) + contradictions*Interval
+			return !m.awaited && m.state != underWay && needed < now
 		})
 	}
 	m := p.meetings[id]

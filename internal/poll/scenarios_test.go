@@ -107,7 +107,7 @@ func share(part float64, pages int) float64 { return part * 10 * float64(pages+2
 //	It looks one page further for these (without it: none):
 //	    100 waits that sink slowly                      44 → 191 requests a minute
 //	The first page costs nothing while a Discovery needs it anyway:
-//	    Follow with one meeting that gets no audio      2 → 15 GETs in an hour
+//	    Follow with two meetings that get no audio      33 → 58 GETs in two hours
 //	An expected meeting has no GET until a sweep has ended without it (without: after 1.25 cycles):
 //	    Follow over 20,000 meetings, 1,000 unfinished   delay of 33 → 66 s
 //	    1,000 waits, each request takes 3 s             73 → 588 requests a minute
@@ -124,11 +124,11 @@ func share(part float64, pages int) float64 { return part * 10 * float64(pages+2
 //	    60 waits, each page lags by up to 90 s          0 → 5 statuses that go back
 //	After each sweep, a GET checks what pages show:
 //	    100 waits, the list stands still                final statuses after 13 s → never
-//	    100 waits, the list stands still for hours      delay of 483 → 10,470 s
+//	    100 waits, the list stands still for hours      delay of 453 → 10,470 s
 //	    waits for the 100 newest meetings               6 → 4 requests a minute
-//	After two pages in a row that GETs contradict, no page puts off a GET for five minutes:
-//	    100 waits, the list stands still for hours      delay of 483 → 2,784 s
-//	    100 waits, the list is ten minutes behind       delay of 76 → 629 s
+//	After two pages in a row that are older than a GET, no page puts off a GET for five minutes:
+//	    100 waits, the list stands still for hours      delay of 453 → 2,784 s
+//	    100 waits, the list is ten minutes behind       delay of 30 → 629 s
 //	A page and a GET that are both due alternate:
 //	    waits for the 10,000 newest meetings            delay of 30 → 121 s, 418 → 864 requests a
 //	                                                    minute if GETs come first; a newcomer waits

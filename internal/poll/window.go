@@ -24,8 +24,8 @@ const (
 	proof = 4
 	// unchecked is how long pages may put off the GETs of a meeting until one of them checks the pages.
 	unchecked = 5 * time.Minute
-	// contradictions is how many pages in a row, each older than what GETs have shown before and after it,
-	// mean that the list is a minute or more behind, or stands still.
+	// contradictions is how many pages in a row that are older than what a GET has shown mean that the list
+	// stands still, or is half a minute or more behind.
 	contradictions = 2
 	// withoutPages is for how long GETs replace pages once it is clear that the list is limited, or that
 	// it stands still.
@@ -38,7 +38,7 @@ const (
 // GETs than they cost. A sweep reads them once a cycle, and some pages beyond, so that the window can
 // grow. The meetings on the pages of the window become expected: they have no GET until a sweep has
 // ended without showing them. Every sweep ends, so no meeting is forgotten. A list may lag behind, or
-// stand still. So after each sweep, one expected meeting has a GET nevertheless.
+// stand still. So after each sweep, one meeting that pages have put off has a GET nevertheless.
 type window struct {
 	// depth is how many pages the window has.
 	depth int
@@ -225,18 +225,20 @@ func (p *plan) onPage(w *watch, now time.Duration, inWindow bool) {
 	p.schedule(w, p.nextGET(w, now))
 }
 
-// endSweep ends the sweep. The expected meetings that it has not shown fall due, and so does the one
-// whose last GET is the oldest, to check what pages show.
+// endSweep ends the sweep. The expected meetings that it has not shown fall due. To check what pages
+// show, so does the meeting whose last GET is the oldest, expected or not: pages beyond the window put
+// GETs off as well.
 func (p *plan) endSweep(now time.Duration) {
 	p.fallDue(now, func(w *watch) bool { return w.sought == p.sweep })
 	p.sweep = nil
 	var check *watch
 	for _, w := range p.queue {
-		if w.state == expected && w.mayWait == 0 && (check == nil || w.notBefore < check.notBefore) {
+		old := w.notBefore <= now-max(unchecked, w.mayWait)
+		if old && (check == nil || w.notBefore < check.notBefore) {
 			check = w
 		}
 	}
-	if check != nil && check.notBefore <= now-unchecked {
+	if check != nil {
 		p.ask(check, now, 1, false)
 	}
 }
