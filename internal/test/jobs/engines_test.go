@@ -25,6 +25,7 @@ type engine struct {
 	server  string // where workers find it
 	enqueue func()
 	state   func() string // what the engine says of the job in the end
+	races   bool          // whether a worker that was frozen first learns so, or has the minutes, is chance
 }
 
 var engines = []struct {
@@ -35,6 +36,7 @@ var engines = []struct {
 	{"asynq", asynqEngine},
 	{"NATS JetStream", natsEngine},
 	{"cron", cronEngine},
+	{"Temporal", temporalEngine},
 }
 
 // What happens in the middle of a job.
@@ -109,6 +111,9 @@ func run(t *testing.T, name, what string, e engine) {
 		end = survive(t, fake, what, env, first)
 		assert.Len(t, fake.Meetings(), 1)
 		assert.Len(t, fake.Requests(minutes.OpUpload), 1)
+	}
+	if e.races && what == frozen {
+		end = report{Ctx: "–", Error: "–"}
 	}
 	time.Sleep(time.Second) // the engine stores the result
 	testkit.RequireRow(t, "../internal/test/jobs/runs.txt", name, what, end.Ctx, outcome(end), e.state())

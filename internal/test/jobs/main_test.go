@@ -38,6 +38,7 @@ var workers = map[string]func(ctx context.Context) error{
 	"asynq":          asynqWorker,
 	"NATS JetStream": natsWorker,
 	"cron":           cronWorker,
+	"Temporal":       temporalWorker,
 }
 
 // limit is how long an attempt may take.
