@@ -246,7 +246,9 @@ func (u *upload) send(ctx context.Context) storage.Decision {
 	o := u.put.Send(rest.WithAttempt(ctx, &rest.AttemptReport{Request: request, Number: number}))
 	delay := rest.Delay(u.state.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
 	if o.Busy() {
-		c.storageThrottle.Limited(rest.Rejection{SentAt: sentAt, Delay: delay})
+		c.storageThrottle.Limited(rest.Rejection{
+			SentAt: sentAt, RetryAfter: min(o.RetryAfter, rest.MaxRetryAfter), Delay: delay,
+		})
 	} else if o.StatusCode != 0 {
 		c.storageThrottle.Accepted()
 	}

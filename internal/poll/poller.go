@@ -122,7 +122,9 @@ func (p *Poller[M]) Record(s Snapshot[M], sent Sent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Sent = sent
+	p.trouble = nil
 	p.got(p.meeting(s.ID), s)
+	p.run()
 }
 
 // ShownLately reports whether a response about a meeting alone has shown it less than an interval

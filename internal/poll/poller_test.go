@@ -581,6 +581,28 @@ func TestSubscription_CancelReturnsTheFailureOfAnOutageThatBeganBefore(t *testin
 	})
 }
 
+// A good response to the user's own request ends an outage, too.
+func TestPoller_PollsAgainAfterAGoodResponseToTheUser(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		down := &Failure{Err: errDown, Kind: failure.Lost, RetryAfter: MaxAsked}
+		s := &scripted{began: time.Now(), failing: map[string]*Failure{"a": down, "b": down, "c": down}}
+		p := newPoller(s)
+		for _, id := range []string{"a", "b", "c"} {
+			defer p.Subscribe(id, false).Cancel()
+		}
+		time.Sleep(time.Second)
+		gets := len(s.polls())
+		waits := p.Subscribe("d", false)
+		time.Sleep(time.Minute)
+		require.Len(t, s.polls(), gets, "a pause")
+		p.Record(Snapshot[int]{ID: "of the user"}, p.Sending())
+		time.Sleep(time.Second)
+		require.Len(t, s.polls(), gets+1)
+		require.NoError(t, waits.Cancel())
+	})
+}
+
 func TestSubscription_CancelForgetsAFailureAfterAGoodResponse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
