@@ -28,7 +28,7 @@ const (
 	// stands still, or is half a minute or more behind.
 	contradictions = 2
 	// withoutPages is for how long GETs replace pages once it is clear that the list is limited, or that
-	// it stands still; and again from each GET that confirms what those pages contradicted.
+	// it stands still.
 	withoutPages = 5 * time.Minute
 
 	firstPage = ""
