@@ -11,7 +11,8 @@ const (
 	// Interval is the time between two GETs of a meeting. The half millisecond is for inexact
 	// clocks.
 	Interval = 30*time.Second + time.Millisecond/2
-	// MaxAsked is the longest max-age or Retry-After that is obeyed.
+	// MaxAsked is the longest max-age or Retry-After that is obeyed, apart from that of a 429, for which
+	// internal/rest pauses all requests.
 	MaxAsked = 5 * time.Minute
 	// Hopeless is how long a wait lasts while nothing but foreign failures comes.
 	Hopeless = 10 * time.Minute
@@ -208,7 +209,7 @@ func (p *plan) works() {
 	p.pausedUntil = 0
 }
 
-// got passes on a good response about one meeting alone, to a request with this number: to a GET,
+// got takes a good response about one meeting alone, to a request with this number: to a GET,
 // after getEnded, or to the user's own request.
 func (p *plan) got(w *watch, now time.Duration, number int64, maxAge time.Duration) {
 	p.works()

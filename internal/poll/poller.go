@@ -346,13 +346,13 @@ func (p *Poller[M]) pageEnded(cursor string, o outcome[M]) {
 	p.report(o.failure, false)
 }
 
-// got passes on a good response about one meeting alone.
+// got takes a good response about one meeting alone.
 func (p *Poller[M]) got(m *meeting[M], s Snapshot[M]) {
 	p.publish(m, s)
 	p.plan.got(&m.watch, p.now(), s.Sent.Number, s.MaxAge)
 }
 
-// pageRead passes on a good page. A snapshot that is older than the last one does not count.
+// pageRead takes a good page. A snapshot that is older than the last one does not count.
 func (p *Poller[M]) pageRead(cursor string, o outcome[M]) {
 	page := listPage{sentAt: o.sent.At.Sub(p.epoch), next: o.Next}
 	if o.Next == cursor { // the list never ends: that is its end

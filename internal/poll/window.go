@@ -239,7 +239,7 @@ func (p *plan) endSweep(now time.Duration) {
 		}
 	}
 	if check != nil {
-		p.ask(check, now, 1, false)
+		p.ask(check, now, 1, false) // 1: the next response to any GET will do
 	}
 }
 

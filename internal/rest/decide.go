@@ -27,7 +27,7 @@ type decision struct {
 	step step
 	// least and most are the bounds of the random wait before a retry.
 	least, most time.Duration
-	// within is how long it takes at most until the retry, together with the pause.
+	// within is how long it takes at most until the retry: the longer of its wait and the pause.
 	within time.Duration
 	// dropResponse means that the response of an earlier attempt says nothing about the call any more.
 	dropResponse bool

@@ -128,8 +128,8 @@ type call struct {
 	buffer bytes.Buffer
 	// attempt is the last one. The link wholeResponse begins it.
 	attempt *AttemptReport
-	// unconnected is the field of outcome. For a GET, which is always repeatable, it stays false. The
-	// link wholeResponse sets it.
+	// unconnected means that there was no connection; see outcome. For a GET, which is always repeatable,
+	// it stays false. The link wholeResponse sets it.
 	unconnected bool
 	// key is that of the last attempt. The link credentials sets it.
 	key string

@@ -68,7 +68,7 @@ type Throttle struct {
 	// pausedUntil is the end of the pause that 429s have asked for.
 	pausedUntil time.Time
 	// backedOffUntil is the end of a backoff, or until when requests wait for the outcome of the first one
-	// after it. Any response other than a 429 ends both.
+	// after it. Any response other than a 429 ends either, but not pausedUntil.
 	backedOffUntil time.Time
 	// probed is when that first one was sent.
 	probed time.Time
@@ -219,7 +219,7 @@ func (t *Throttle) heldBackUntil(background bool) time.Time {
 // leave the time before that free for one request: otherwise they would use up the service's limit
 // just before.
 func (t *Throttle) giveWay(now time.Time, background bool) time.Duration {
-	room := gapOf(t.users.pace.perSecond(now))
+	room := gapOf(t.users.pace.perSecond(now)) // at the service's limit, as far as 429s have shown it
 	gap := max(room, gapOf(float64(t.limit.Limit())))
 	overdue := t.backgroundSince
 	if !t.owed {

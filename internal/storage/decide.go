@@ -85,13 +85,13 @@ const (
 // the random backoff, plus the Retry-After of the outcome; one beyond rest.MaxRetryAfter ends the
 // upload.
 func Decide(s State, o Outcome, now time.Time, delay time.Duration) (Decision, State) {
-	next := nextStep(s, o, now)
+	next := nextStep(s, o, now) // which needs s as it was before this attempt
 	s = s.with(o, now)
 	if next.Step == Stored {
 		return next, s
 	}
 	next.Delay = max(next.Delay, delay)
-	if s.Whole == maxWhole-1 {
+	if s.Whole == maxWhole-1 { // the recording can be sent whole only once more
 		next = s.untilPatienceEnds(next, now)
 	}
 	failing := s.FirstFailure
