@@ -752,13 +752,13 @@ func TestFollow_StoresEveryMeetingDespiteFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		days := testbase.Many(30, 1)
-		const meetings = 100
+		meetings := testbase.Many(100, 30)
 		const kills = 6
 		length := time.Duration(days) * 24 * time.Hour
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()),
 			minutestest.WithoutAudit(minutestest.ViolationPoll)) // each process keeps the interval for itself
 		srv.Script(minutestest.Script{Title: "meeting 17", Outcome: minutes.StatusTranscriptionFailed})
-		others(t, srv, length*2/3/meetings, meetings, func(c *minutes.Client, i int) {
+		others(t, srv, length*2/3/time.Duration(meetings), meetings, func(c *minutes.Client, i int) {
 			testkit.Uploaded(t, c, fmt.Sprint("meeting ", i))
 		})
 		var mu sync.Mutex
