@@ -104,8 +104,9 @@ func temporalEngine(t *testing.T) engine {
 		},
 		state: func() string {
 			for {
-				said, err := c.DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
+				described, err := c.DescribeWorkflow(t.Context(), run.GetID(), run.GetRunID())
 				require.NoError(t, err)
+				said := described.RawResponse
 				switch status := said.WorkflowExecutionInfo.Status; {
 				case status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
 					return strings.ToLower(status.String())
