@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go/internal/failure"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
 // A discovery reads the list at once, back to since, and later only down to a page with nothing
@@ -149,7 +150,7 @@ func TestDiscovery_ReadsAnImportForAWhileOnly(t *testing.T) {
 // than a page a minute, beside the first page of each cycle.
 func TestDiscovery_FindsWhatBecomesVisibleLate(t *testing.T) {
 	t.Parallel()
-	for _, meetings := range []int{60, 2900} {
+	for _, meetings := range []int{60, testbase.Many(2900, 500)} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{began: time.Now()}
 			since := s.began.Add(-7 * 24 * time.Hour)
