@@ -25,12 +25,14 @@ type FollowOptions struct {
 	Since time.Time
 	// Handled reports whether you need no further Result of a meeting: because its minutes are in
 	// your database, because it has failed and you have noted that, or because it does not concern
-	// you. Follow yields a meeting until Handled returns true. It asks when it finds a meeting, before
-	// it fetches the minutes, and after each run of the loop's body. If Handled returns false after
+	// you. Follow yields a meeting until Handled returns true. It asks when it finds a meeting, again
+	// just before each Result, and after the loop's body; but other meetings may come in between, so
+	// look the meeting up by its id, and not in a variable that the body sets. If Handled returns false after
 	// the body, Follow yields the meeting again after 10 minutes, then 20, 40 and so on, up to a day.
 	// So if you cannot store a result, log that and go on with the loop. To give a meeting up after
-	// some attempts, note it as such and return true; count the attempts in your database, because a
-	// restart begins with ten minutes again.
+	// some attempts, note it as such and return true. Count only errors that are the meeting's own, so
+	// neither those for which Retryable is true nor ErrInsufficientScope, and count in your database,
+	// because a restart begins with ten minutes again.
 	//
 	// If you cannot tell, because the look-up failed, return false. Once Handled has returned true,
 	// this run of Follow never yields the meeting again, so do not return true for what another
@@ -43,7 +45,8 @@ type FollowOptions struct {
 	// set, and each meeting is yielded at most once. Follow then makes no poll, only requests for list
 	// pages and texts, so that a cron job cannot break the thirty seconds between two polls. Set a
 	// deadline on ctx, because even with Once, Follow keeps trying during an outage of the list. If the
-	// texts of a meeting fail for ten minutes, its Result has the error, and the next run tries again.
+	// texts of a meeting fail for ten minutes, its Result has the error, and the next run tries again;
+	// so let the deadline be later than that.
 	// AudioTimeout and OnStatus must not be set.
 	Once bool
 	// Until is the status at which Follow yields a meeting (default StatusMinutesReady), like
@@ -108,8 +111,10 @@ func (o *FollowOptions) checkOnce() error {
 //   - *[WaitError] with an *[Error]: the service rejected the request for the meeting, its minutes
 //     or its transcript, or a failure such as an untrusted certificate lasted for ten minutes.
 //
-// As in Wait, a 429, a 5xx or a lost connection gives no Result, however long it lasts: Follow asks
-// again, the log warns once, and [Client.Stats] counts the meeting.
+// As in Wait, a 429, a 5xx or a lost connection gives no Result, however long it lasts, or with Once
+// for ten minutes: Follow asks again, the log warns once, and [Client.Stats] counts the meeting.
+//
+// A meeting that is deleted after its minutes became ready gives one Result with [ErrNotFound].
 //
 // Only a *MeetingFailedError is final, so note it like a success, and let Handled return true. All
 // other errors may be temporary, even if [Retryable] is false: Follow tries again after ten minutes,
@@ -120,8 +125,9 @@ func (o *FollowOptions) checkOnce() error {
 // time.Since(result.Meeting.UpdatedAt.Time()) is how long ago the minutes became ready.
 //
 // An error as the second value comes with a nil Result and ends Follow. It is a *[WaitError] if ctx
-// is done, with the last failure if the list could not be read, or if the service rejected the key or
-// the request for the list. It is a *[ParamError] if ctx is nil or an option is invalid.
+// is done, even if only the body was still busy with the last Result. If the list could not be read,
+// the error contains the last failure. It is also a *[WaitError] if the service rejected the key or the
+// request for the list, and a *[ParamError] if ctx is nil or an option is invalid.
 //
 // [section 4.2]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#42-meetings
 // [docs/polling.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/polling.md

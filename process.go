@@ -98,7 +98,7 @@ type Result struct {
 //     case, Result has the meeting; if it is the same after all, call Resume with its id. Titles and
 //     recordings are not compared, so with another recording you get the minutes of the existing one;
 //     Result.Created and Uploaded are false.
-//   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. To try again, delete
+//   - *[MeetingFailedError] at once, if the meeting failed in an earlier run, before Until. To try again, delete
 //     the meeting and call Process again.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within ten minutes of the upload.
 //
@@ -273,7 +273,8 @@ type Job struct {
 // job ends. It needs the scopes of Process.
 //
 //   - Result.Err is the error of one job, and does not stop the others.
-//   - Two jobs with the same ExternalID share one meeting, and both yield its minutes.
+//   - Two jobs with the same ExternalID and Date share one meeting, and both yield its minutes. If the
+//     dates differ, one of the two gets ErrExternalIDTaken.
 //   - ProcessAll starts as many jobs as [WithUploadConcurrency] allows, and the next one when the
 //     upload of a job has ended. So a long list of jobs does not open all its recordings at once.
 //   - ProcessAll ranges over jobs on another goroutine, so the body of the loop must not change what

@@ -110,7 +110,7 @@ func TestGateways_HaveTheSettingsOfThePage(t *testing.T) {
 		settings := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row, -1)
 		require.NotEmpty(t, settings, row)
 		for _, setting := range settings {
-			assert.True(t, strings.Contains(files.String(), setting[1]), "%s, of %s", setting[1], row)
+			assert.Contains(t, files.String(), setting[1], row)
 		}
 	}
 }
