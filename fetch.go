@@ -15,8 +15,8 @@ import (
 // again until they are ready, and after each failure that may be temporary. Each request is one
 // attempt, for which the fetch holds one of the Client's eight slots. unseen is held during the
 // requests and after success. Between two requests neither is held, so meetings whose minutes are
-// never ready do not stop the others. If patience is not 0, the fetch ends when it has failed for so long,
-// whatever the failures.
+// never ready do not stop the others. If patience is not 0, it is the longest time for which the fetch
+// may fail, even temporarily.
 func (c *core) fetch(ctx context.Context, r *Result, o WaitOptions, unseen *slot, patience time.Duration) error {
 	c.fetches.begin(r)
 	defer c.fetches.end(r)
@@ -74,30 +74,22 @@ const fetchesFail = 3
 // fetches is what a Client knows of its fetches under way. Each has the Result that it fills.
 type fetches struct {
 	mu sync.Mutex
-	// created is when the meeting of each was created; the zero time if no response has shown that.
-	created map[*Result]time.Time
-	// failing are those that have failed so often.
+	// failing has each of them, and whether it has failed so often.
 	failing map[*Result]bool
 }
 
 func (f *fetches) begin(r *Result) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.created == nil {
-		f.created = make(map[*Result]time.Time)
+	if f.failing == nil {
 		f.failing = make(map[*Result]bool)
 	}
-	var created time.Time
-	if r.Meeting != nil {
-		created = r.Meeting.CreatedAt.Time()
-	}
-	f.created[r] = created
+	f.failing[r] = false
 }
 
 func (f *fetches) end(r *Result) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.created, r)
 	delete(f.failing, r)
 }
 
@@ -106,26 +98,38 @@ func (f *fetches) failed(r *Result) (first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failing[r] = true
-	return len(f.failing) == 1
+	return f.countFailing() == 1
 }
 
 // succeeded notes that a fetch has succeeded, and reports whether it was the only one that was failing.
 func (f *fetches) succeeded(r *Result) (last bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last = f.failing[r] && len(f.failing) == 1
-	delete(f.failing, r)
+	last = f.failing[r] && f.countFailing() == 1
+	f.failing[r] = false
 	return last
+}
+
+// countFailing returns how many are failing. The caller holds mu.
+func (f *fetches) countFailing() (n int) {
+	for _, failing := range f.failing {
+		if failing {
+			n++
+		}
+	}
+	return n
 }
 
 // stats returns how many there are, and the earliest creation of their meetings.
 func (f *fetches) stats() (n int, oldest time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, created := range f.created {
-		oldest = earliest(oldest, created)
+	for r := range f.failing { // whose Meeting does not change during a fetch
+		if r.Meeting != nil {
+			oldest = earliest(oldest, r.Meeting.CreatedAt.Time())
+		}
 	}
-	return len(f.created), oldest
+	return len(f.failing), oldest
 }
 
 // earliest returns the earlier of two times, of which the zero time is none.

@@ -27,8 +27,9 @@ type FollowOptions struct {
 	// your database, because it has failed and you have noted that, or because it does not concern
 	// you. Follow yields a meeting until Handled returns true. It asks when it finds a meeting, again
 	// just before each Result, and after the loop's body; but other meetings may come in between, so
-	// look the meeting up by its id, and not in a variable that the body sets. If Handled returns false after
-	// the body, Follow yields the meeting again after 10 minutes, then 20, 40 and so on, up to a day.
+	// look the meeting up by its id, and not in a variable that the body sets. If Handled returns
+	// false after the body, Follow yields the meeting again after 10 minutes, then 20, 40 and so on,
+	// up to a day.
 	// So if you cannot store a result, log that and go on with the loop. To give a meeting up after
 	// some attempts, note it as such and return true. Count only errors that are the meeting's own, so
 	// neither those for which Retryable is true nor ErrInsufficientScope, and count in your database,
@@ -46,8 +47,7 @@ type FollowOptions struct {
 	// pages and texts, so that a cron job cannot break the thirty seconds between two polls. Set a
 	// deadline on ctx, because even with Once, Follow keeps trying during an outage of the list. If the
 	// texts of a meeting fail for ten minutes, its Result has the error, and the next run tries again;
-	// so let the deadline be later than that.
-	// AudioTimeout and OnStatus must not be set.
+	// so let the deadline be later than that. AudioTimeout and OnStatus must not be set.
 	Once bool
 	// Until is the status at which Follow yields a meeting (default StatusMinutesReady), like
 	// WaitOptions.Until. With an earlier status, Follow fetches no minutes.
@@ -131,8 +131,6 @@ func (o *FollowOptions) checkOnce() error {
 //
 // [section 4.2]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/api.md#42-meetings
 // [docs/polling.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/polling.md
-//
-// [docs/follow.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/follow.md
 func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(FollowOptions))
@@ -195,7 +193,7 @@ type following struct {
 	discovery *poll.Discovery[*Meeting]
 	// meeting is the last snapshot.
 	meeting *Meeting
-	// patience is for how long a fetch may fail; 0 means for ever.
+	// patience is the longest time for which a fetch may fail; 0 means for ever.
 	patience time.Duration
 	// fetched means that the last Result had the minutes, so the next one needs no poll.
 	fetched bool

@@ -206,8 +206,7 @@ func WithUserAgent(product string) Option {
 // The Client obeys the header Retry-After up to a minute, which is its longest pause for that. If the
 // service asks for more, or if a retry could come after the context's deadline, the call returns its
 // error at once, and the function [RetryAfter] says how long to wait; a wait polls again after that
-// minute. [Client.Do] and [MeetingsService.Upload] have further
-// rules.
+// minute. [Client.Do] and [MeetingsService.Upload] have further rules.
 func WithMaxRetries(n int) Option {
 	return option("WithMaxRetries", n >= 0, "must not be negative", func(s *settings) { s.maxRetries = n })
 }

@@ -98,8 +98,8 @@ type Result struct {
 //     case, Result has the meeting; if it is the same after all, call Resume with its id. Titles and
 //     recordings are not compared, so with another recording you get the minutes of the existing one;
 //     Result.Created and Uploaded are false.
-//   - *[MeetingFailedError] at once, if the meeting failed in an earlier run, before Until. To try again, delete
-//     the meeting and call Process again.
+//   - *[MeetingFailedError] at once, if the meeting failed in an earlier run, before Until. To try
+//     again, delete the meeting and call Process again.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within ten minutes of the upload.
 //
 // [docs/restarts.md]: https://github.com/meeting-minutes/minutes-go/blob/main/docs/restarts.md

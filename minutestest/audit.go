@@ -123,7 +123,7 @@ func (a *audit) check(x *exchange) {
 	a.checkContentType(x)
 }
 
-// of returns what is known of a request's client and meeting.
+// of returns the history of a request's client and meeting.
 func (a *audit) of(x *exchange) *history {
 	clients := a.histories[x.MeetingID]
 	if clients == nil {

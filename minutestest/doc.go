@@ -16,10 +16,9 @@
 //	}
 //
 // [Server.Client] returns a [minutes.Client] that is ready for use. If your code creates its own
-// Client, give it [BaseURL], [Server.Key] and [Server.NewHTTPClient]. Connections are in
-// memory and carry real HTTP/1.1, so no request leaves the process. If your code runs in another process or
-// in another language, use [Server.Listen] or the program minutes-fake, because both serve on a
-// socket.
+// Client, give it [BaseURL], [Server.Key] and [Server.NewHTTPClient]. Connections are in memory and
+// carry real HTTP/1.1, so no request leaves the process. If your code runs in another process or in
+// another language, use [Server.Listen] or the program minutes-fake, because both serve on a socket.
 //
 // A Server begins with [DefaultWorld]: an organisation, its people and three keys. [WithWorld] sets
 // another [World], which [LoadWorld] can read from a file. [Server.Update] changes an organisation

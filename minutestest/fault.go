@@ -95,8 +95,8 @@ func LoseResponse() Fault { return Reset().AfterEffect() }
 // that were the whole recording.
 func ResetUpload(n int64) Fault { return Fault{form: faultForm{Kind: kindResetUpload, Bytes: &n}} }
 
-// RateLimit responds with 429 as the proxy in front of the service does: in plain text, without an error envelope.
-// retryAfter is the Retry-After header, in seconds or as a date, and "" omits it. A broken one, such as
+// RateLimit responds with 429 as the proxy in front of the service does: in plain text, without an
+// error envelope. retryAfter is the Retry-After header, in seconds or as a date, and "" omits it. A broken one, such as
 // "soon", needs [Fault.WithHeader], because here it is more likely a mistake.
 func RateLimit(retryAfter string) Fault {
 	return Fault{form: faultForm{Kind: kindRateLimit, RetryAfter: retryAfter}}
@@ -139,14 +139,14 @@ func ShowStatus(status minutes.Status) Fault {
 	return Fault{form: faultForm{Kind: kindShowStatus, MeetingStatus: status, AfterEffect: true}}
 }
 
-// Stale shows meetings as they were lag ago, as a database replica that lags does. A meeting
-// that was created since is not found, a status or a title that has changed since is the old one, and
-// a deleted meeting is gone in spite of the lag. If lag is 0, the replica stands still: it shows meetings as they were
-// when the fault was injected or, with [Injection.During], when its window began. What happens in the
-// same instant of virtual time counts as before.
+// Stale shows meetings as they were lag ago, as a database replica that lags does. A meeting that
+// was created since is not found, a status or a title that has changed since is the old one, and a
+// deleted meeting is gone in spite of the lag. If lag is 0, the replica never changes: it shows
+// meetings as they were when the fault was injected or, with [Injection.During], when its window
+// began. What happens in the same instant of virtual time counts as before.
 //
-// It applies to meetings.list, meetings.get, meetings.minutes and meetings.transcript, so other requests
-// neither match nor count.
+// It applies to meetings.list, meetings.get, meetings.minutes and meetings.transcript, so other
+// requests neither match nor count.
 func Stale(lag time.Duration) Fault {
 	return Fault{form: faultForm{Kind: kindStale, Lag: strictjson.Duration(lag)}}
 }

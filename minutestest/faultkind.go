@@ -61,7 +61,7 @@ type kind struct {
 	// fields are those of its JSON that not every kind has.
 	fields []string
 
-	// check returns what is wrong with the fields that only this kind has.
+	// check checks the fields that only this kind has.
 	check func(f Fault) error
 	// dialError is the error of the connection, which then is not made.
 	dialError func(host string) error

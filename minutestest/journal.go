@@ -74,7 +74,7 @@ func holdsCredential(name string) bool {
 	return slices.ContainsFunc(credentials, func(word string) bool { return strings.Contains(name, word) })
 }
 
-// hide masks the key that the client sent, wherever it stands in a text. A key of a few characters is not
+// hide masks the key that the client sent, wherever it is in a text. A key of a few characters is not
 // a secret, and would mask half of what a test wants to read.
 func hide(text, key string) string {
 	if len(key) < 6 {
@@ -107,7 +107,7 @@ func mask(r *Request, key string) {
 	}
 }
 
-// maskValues masks the values of headers or parameters, and a key that stands as a name.
+// maskValues masks the values of headers or parameters, and a key that is a name.
 func maskValues(all map[string][]string, key string, value func(name, value string) string) {
 	for _, name := range slices.Collect(maps.Keys(all)) {
 		values := all[name]

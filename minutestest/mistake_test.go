@@ -88,7 +88,7 @@ func TestCatch_ReturnsMistakesOnly(t *testing.T) {
 	assert.PanicsWithValue(t, "other", func() { _ = mistake.Catch(func() { panic("other") }) })
 }
 
-// Each kind of fault has its function, and stands in the texts.
+// Each kind of fault has its function, and the texts name it.
 func TestFaultKinds_AreDocumented(t *testing.T) {
 	t.Parallel()
 	text := func(path string) string {

@@ -34,8 +34,8 @@ func (l *lane) sent(now time.Time) {
 	l.notBefore = now.Add(gapOf(l.pace.perSecond(now)))
 }
 
-// lowerPace lowers the pace by a share, or the requests of the last second if the pace has grown
-// beyond what is used of it.
+// lowerPace lowers the pace by a share, or the requests of the last second if fewer are made than
+// the pace allows.
 func (l *lane) lowerPace(now time.Time, share float64) {
 	perSecond := min(l.pace.perSecond(now), l.recent) * (1 - share)
 	l.pace = pace{atLimit: max(leastPace, perSecond), lowered: now}

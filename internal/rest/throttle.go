@@ -254,7 +254,7 @@ func (t *Throttle) Limited(r Rejection) time.Duration {
 	defer t.mu.Unlock()
 	now := time.Now()
 	until := now.Add(max(r.RetryAfter, r.Delay))
-	before := later(t.pausedUntil, t.backedOffUntil)
+	heldUntil := later(t.pausedUntil, t.backedOffUntil)
 	t.owed = t.owed || r.Background
 	if r.SentAt.After(t.lastLimited) {
 		t.lastLimited = now
@@ -264,12 +264,12 @@ func (t *Throttle) Limited(r Rejection) time.Duration {
 		if r.RetryAfter > 0 {
 			longest = probeAfter
 		}
-		before = t.pausedUntil // because a backoff begins anew
+		heldUntil = t.pausedUntil // because a new backoff replaces the last one
 		t.backedOffUntil = now.Add(pauseAfter(t.history, longest))
 	}
 	t.pausedUntil = later(t.pausedUntil, until)
 	until = later(until, t.backedOffUntil)
-	if !until.After(before) {
+	if !until.After(heldUntil) {
 		return 0
 	}
 	return until.Sub(now)

@@ -8,7 +8,7 @@ import "strings"
 // audit of the in-memory fake then know the meeting.
 const Meeting = "{meeting_id}"
 
-// Split returns the parameter of a path, such as {meeting_id}, and what stands around it. Without a
+// Split returns the parameter of a path, such as {meeting_id}, and the text around it. Without a
 // parameter, before is the whole path, and param is "".
 func Split(path string) (before, param, after string) {
 	begin := strings.IndexByte(path, '{')

@@ -47,7 +47,7 @@ type checker struct {
 // property is a value of a kind, in an organisation or, if that is "", anywhere.
 type property struct{ organisation, kind, value string }
 
-// owner is what has a property: a place in what is checked or, if that is zero, a meeting.
+// owner has a property: a place in the checked value or, if that is zero, a meeting.
 type owner struct {
 	at        place
 	meetingID string

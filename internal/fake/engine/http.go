@@ -55,7 +55,7 @@ type request struct {
 	key    *world.Key
 	member *world.Member
 
-	// id stands in the path; "" if there is none.
+	// id is that in the path; "" if there is none.
 	id string
 	// form is the body, if the operation has one.
 	form *form

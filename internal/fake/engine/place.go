@@ -7,7 +7,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/fake/mistake"
 )
 
-// place is where a value stands in a World, a Script or a list of meetings, as in
+// place is the position of a value in a World, a Script or a list of meetings, as in
 //
 //	organisations[0].keys[1].member_id
 //
