@@ -96,8 +96,8 @@ func LoseResponse() Fault { return Reset().AfterEffect() }
 func ResetUpload(n int64) Fault { return Fault{form: faultForm{Kind: kindResetUpload, Bytes: &n}} }
 
 // RateLimit responds with 429 as the proxy in front of the service does: in plain text, without an
-// error envelope. retryAfter is the Retry-After header, in seconds or as a date, and "" omits it. A broken one, such as
-// "soon", needs [Fault.WithHeader], because here it is more likely a mistake.
+// error envelope. retryAfter is the Retry-After header, in seconds or as a date, and "" omits it. A
+// broken one, such as "soon", needs [Fault.WithHeader], because here it is more likely a mistake.
 func RateLimit(retryAfter string) Fault {
 	return Fault{form: faultForm{Kind: kindRateLimit, RetryAfter: retryAfter}}
 }
